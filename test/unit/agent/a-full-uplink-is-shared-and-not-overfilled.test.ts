@@ -87,13 +87,6 @@ test("an uplink that drains nothing holds no more than its window, and a beat pa
   expect(line.sent.at(-1)?.subject).toBe("beats");
 });
 
-test("a stream on a full uplink holds its runtime back once its credit is full", async () => {
-  const line = stuckLine();
-  const frames = line.stream("a");
-  expect(write(frames, 100)).toBeUndefined();
-  expect(write(frames, 2_000)).toBeInstanceOf(Promise);
-});
-
 test("slow streams share a slow uplink alike, a new one goes first, and events that waited leave joined", async () => {
   const line = stuckLine();
   await line.drain(1);
@@ -156,18 +149,6 @@ test("frames on their way are not sent again, and those that arrived are", async
   expect(ask(frames, 2)).toBe(true);
   await line.settle();
   expect(sequencesOf(line)).toEqual([1, 2, 3, 2, 3]);
-});
-
-test("frames are sent again at once when their connection broke", async () => {
-  const line = stuckLine();
-  await line.drain(1);
-  const frames = line.stream("a");
-  void write(frames, 1);
-  await line.settle();
-  await line.breakAndHeal();
-  expect(ask(frames, 1)).toBe(true);
-  await line.settle();
-  expect(sequencesOf(line)).toEqual([1, 1]);
 });
 
 test("frames that are sent again take turns, and leave out those that the gateway got meanwhile", async () => {

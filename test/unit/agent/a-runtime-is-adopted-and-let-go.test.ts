@@ -171,14 +171,6 @@ test("a runtime may be what something else turns into, which is asked ever more 
   expect(changes).toEqual(["stub"]);
 });
 
-test("a runtime is asked once for all who ask at the same time", async () => {
-  const location = new Location("one");
-  const { watch } = watching([location]);
-  await Promise.allSettled([watch.start(), watch.ask(), watch.ask()]);
-  expect(location.looks).toBe(1);
-  await watch.stop();
-});
-
 test("a runtime is watched no more after a stop, and closed", async () => {
   const runtime = new StubRuntime();
   const { watch, clock } = watching([new Location("one", runtime)]);

@@ -20,6 +20,7 @@ interface World {
 
 const lanes = ["a", "b"];
 const sender = "ann";
+type Change = "ready" | "unready" | "remove";
 
 function freeIn(world: World, lane: string): number {
   const running = world.running.filter((each) => each.lane === lane).length;
@@ -48,70 +49,34 @@ function check(world: World, schedule: Schedule): void {
   }
 }
 
-class Submit implements fc.Command<World, Schedule> {
-  readonly ready: boolean;
-  readonly lane: string;
-  constructor(ready: boolean, lane: string) {
-    this.ready = ready;
-    this.lane = lane;
-  }
-  check = () => true;
-  run(world: World, schedule: Schedule): void {
-    const { ready, lane } = this;
-    const job = `job-${world.submitted++}`;
-    const joined: Waiting = { job, lane, ready };
-    const all = [...world.waiting, joined];
-    const backlog = lanes
-      .map((each) => Math.max(0, all.filter((waiting) => waiting.lane === each).length - freeIn(world, each)))
-      .reduce((sum, each) => sum + each);
-    const submitted = schedule.submit(job, { lane, sender, ready });
-    expect(submitted === undefined).toBe(backlog > world.queueMax);
-    if (submitted !== undefined) {
-      world.waiting.push(joined);
-      expect(new Set(submitted)).toEqual(startable(world));
-    }
-    check(world, schedule);
-  }
-  toString = () => `submit(${this.ready ? "ready" : "receiving"}, ${this.lane})`;
+/** Submits a job, which is refused when it would wait behind more than the bound. */
+function submitOne(world: World, schedule: Schedule, { lane, ready }: { lane: string; ready: boolean }): void {
+  const joined: Waiting = { job: `job-${world.submitted++}`, lane, ready };
+  const all = [...world.waiting, joined];
+  const backlog = lanes
+    .map((each) => Math.max(0, all.filter((waiting) => waiting.lane === each).length - freeIn(world, each)))
+    .reduce((sum, each) => sum + each);
+  const submitted = schedule.submit(joined.job, { lane, sender, ready });
+  expect(submitted === undefined).toBe(backlog > world.queueMax);
+  if (submitted === undefined) return;
+  world.waiting.push(joined);
+  expect(new Set(submitted)).toEqual(startable(world));
 }
 
-/** Picks one of the jobs that there are; a number beyond them picks one that is not there. */
-class Touch implements fc.Command<World, Schedule> {
-  readonly what: "ready" | "unready" | "remove";
-  readonly pick: number;
-  constructor(what: "ready" | "unready" | "remove", pick: number) {
-    this.what = what;
-    this.pick = pick;
-  }
-  check = () => true;
-  run(world: World, schedule: Schedule): void {
-    const job = [...world.running, ...world.waiting].map((each) => each.job)[this.pick] ?? "nobody";
-    const ready = this.what === "ready";
-    const started = this.what === "remove" ? schedule.remove(job) : schedule.setReady(job, ready);
-    if (this.what === "remove") {
-      world.running = world.running.filter((each) => each.job !== job);
-      world.waiting = world.waiting.filter((each) => each.job !== job);
-    } else for (const each of world.waiting) if (each.job === job) each.ready = ready;
-    expect(new Set(started)).toEqual(startable(world));
-    check(world, schedule);
-  }
-  toString = () => `${this.what}(${this.pick})`;
+/** Changes one of the jobs that there are; a number beyond them picks one that is not there. */
+function touch(world: World, schedule: Schedule, { what, pick }: { what: Change; pick: number }): void {
+  const job = [...world.running, ...world.waiting].map((each) => each.job)[pick] ?? "nobody";
+  const started = what === "remove" ? schedule.remove(job) : schedule.setReady(job, what === "ready");
+  if (what === "remove") {
+    world.running = world.running.filter((each) => each.job !== job);
+    world.waiting = world.waiting.filter((each) => each.job !== job);
+  } else for (const each of world.waiting) if (each.job === job) each.ready = what === "ready";
+  expect(new Set(started)).toEqual(startable(world));
 }
 
-class Resize implements fc.Command<World, Schedule> {
-  readonly lane: string;
-  readonly slots: number;
-  constructor(lane: string, slots: number) {
-    this.lane = lane;
-    this.slots = slots;
-  }
-  check = () => true;
-  run(world: World, schedule: Schedule): void {
-    world.slots.set(this.lane, this.slots);
-    expect(new Set(schedule.resize(this.lane, this.slots))).toEqual(startable(world));
-    check(world, schedule);
-  }
-  toString = () => `resize(${this.lane}, ${this.slots})`;
+function resize(world: World, schedule: Schedule, { lane, slots }: { lane: string; slots: number }): void {
+  world.slots.set(lane, slots);
+  expect(new Set(schedule.resize(lane, slots))).toEqual(startable(world));
 }
 
 function scheduleOf(lane: string, slots: number, queueMax: number): Schedule {
@@ -122,17 +87,22 @@ function scheduleOf(lane: string, slots: number, queueMax: number): Schedule {
 
 test("a schedule starts the first that are ready, never more than a lane has slots, and queues no more than its bound", () => {
   const lane = fc.constantFrom(...lanes);
-  const commands = [
-    fc.tuple(fc.boolean(), lane).map(([ready, into]) => new Submit(ready, into)),
-    fc.nat(12).map((pick) => new Touch("remove", pick)),
-    fc.nat(12).map((pick) => new Touch("ready", pick)),
-    fc.nat(12).map((pick) => new Touch("unready", pick)),
-    fc.tuple(lane, fc.integer({ min: 0, max: 4 })).map(([of, slots]) => new Resize(of, slots)),
-  ];
+  const what = fc.constantFrom<Change>("remove", "ready", "unready");
+  const step = fc.oneof(
+    fc.record({ lane, ready: fc.boolean() }),
+    { weight: 3, arbitrary: fc.record({ what, pick: fc.nat(12) }) },
+    fc.record({ lane, slots: fc.integer({ min: 0, max: 4 }) }),
+  );
   fc.assert(
-    fc.property(fc.nat(5), fc.commands(commands, { maxCommands: 60 }), (queueMax, steps) => {
-      const model: World = { slots: new Map(), queueMax, waiting: [], running: [], submitted: 0 };
-      fc.modelRun(() => ({ model, real: new Schedule({ queueMax }) }), steps);
+    fc.property(fc.nat(5), fc.array(step, { maxLength: 60 }), (queueMax, steps) => {
+      const world: World = { slots: new Map(), queueMax, waiting: [], running: [], submitted: 0 };
+      const schedule = new Schedule({ queueMax });
+      for (const each of steps) {
+        if ("what" in each) touch(world, schedule, each);
+        else if ("slots" in each) resize(world, schedule, each);
+        else submitOne(world, schedule, each);
+        check(world, schedule);
+      }
     }),
     { numRuns: 500 },
   );

@@ -38,15 +38,6 @@ test("since when a model is known is good for as long as the agent runs where no
   expect(warnings).toHaveLength(1);
 });
 
-test("since when a model is known is written once for all that are seen in one look", async () => {
-  const file = join(folder, "models-seen.json");
-  const { of } = sightings(file, 5_000);
-  for (let at = 0; at < 2_000; at += 1) of.secondsOf(`vllm m${at}`);
-  expect(existsSync(file)).toBe(false);
-  await until(() => existsSync(file), { what: "the file" });
-  expect(Object.keys(JSON.parse(readFileSync(file, "utf8")) as object)).toHaveLength(2_000);
-});
-
 const log = { warn: () => undefined };
 const factsBy = (file: string): ModelFacts =>
   new ModelFacts({ clock: { now: () => 0 }, measurements: new ModelNotes({ file, note: measurement, log }) });

@@ -38,11 +38,6 @@ test("issue and rotate print the key alone with --quiet, for a variable of a she
   expect(await verdictOf(rotated.out.trim())).toBe("valid");
 });
 
-test("a key is for every model and 90 days unless said otherwise", async () => {
-  const { issue } = await commandLine();
-  expect(await issue()).toMatchObject({ scopes: ["*"], expires_at: "2026-04-01T00:00:00.000Z" });
-});
-
 test("whatever a key is issued with is shown by show and by list", async () => {
   const { keys, json, issue } = await commandLine();
   const terms = ["--scopes", "llama3.2,qwen*", "--machines", "attic, cellar", "--ttl", "30d"];

@@ -1,60 +1,26 @@
 import { expect, test } from "vitest";
-import type { ShownRequest } from "#shared/requests/shown-request.ts";
 import { timeOf, wayOf } from "../../../services/cli/commands/requests.ts";
+import { shownRequest, triedMachine } from "../requests/shown-requests.ts";
 import { requestRows } from "../../../services/cli/commands/request-rows.ts";
 
-const request: ShownRequest = {
-  id: "req_1",
-  at: "2026-11-27T14:03:00.000Z",
-  key: "abcdefABCDEF",
-  address: "10.0.0.7",
+const slower = { reason: "slower" as const, why: "costs more", cost_ms: 90 };
+const request = shownRequest({
   user_agent: "curl/8\u001b[31m",
-  path: "/v1/chat/completions",
-  streamed: true,
-  model: "llama3",
-  machine: "cellar",
-  answered_by: "llama3:latest",
-  status: 200,
   code: "agent_disconnected",
-  ended_by: "machine",
   advice: "Look at the machine.",
-  limit: null,
-  anew_after: null,
-  accepted_ms: 1_010,
-  load_wait_ms: null,
-  first_token_ms: 1_200,
-  total_ms: 2_000,
   prompt_tokens: 1_000,
   cached_tokens: 900,
   completion_tokens: 80,
   tokens_per_second: 99.5,
   tried: [
-    {
-      machine: "attic",
-      model: "llama3",
-      at_ms: 2,
-      reason: null,
+    triedMachine("attic", {
       why: "costs least: 10 ms for the prompt",
-      cost_ms: 10,
-      others: [{ machine: "cellar", reason: "slower", why: "costs more", cost_ms: 90 }],
-      from_tokens: null,
+      others: [{ machine: "cellar", ...slower }],
       code: "server_is_overloaded",
-    },
-    {
-      machine: "cellar",
-      model: "llama3:latest",
-      at_ms: 1_001,
-      reason: "slower",
-      why: "costs more",
-      cost_ms: 90,
-      others: [],
-      from_tokens: null,
-      code: "agent_disconnected",
-    },
+    }),
+    triedMachine("cellar", { ...slower, at_ms: 1_001, model: "llama3:latest", code: "agent_disconnected" }),
   ],
-  tried_before: 0,
-  refused_before: 0,
-};
+});
 
 test("requests show tells the steps of a request in their order, and what to do about its fault", () => {
   const text = wayOf(request, { keyName: "alice", widthMax: undefined });
