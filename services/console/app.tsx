@@ -4,6 +4,7 @@ import { type ApiFault, faultOf } from "./admin-api.ts";
 import { path, to } from "./address.ts";
 import { Confirm } from "./dialogs.tsx";
 import { Button } from "./forms.tsx";
+import { Finder } from "./finder.tsx";
 import { clock, fleet, heardAt, stale } from "./live.ts";
 import { Keys } from "./pages/keys-page.tsx";
 import { Machines } from "./pages/machines-page.tsx";
@@ -60,6 +61,9 @@ export function App() {
   );
 }
 
+const addressOf = (name: string): string => to(name === "overview" ? [] : [name]);
+const found = Object.entries(pages).map(([name, [text]]) => ({ kind: "page", text, address: addressOf(name) }));
+
 const roleTitles: Readonly<Record<string, string>> = {
   viewer: "This session only reads.",
   operator: "This session changes machines, models and routes, and no keys.",
@@ -75,13 +79,14 @@ function Side({ at, me }: { readonly at: string; readonly me: ShownMe }) {
         <img src="/console/icon.svg" alt="" width="24" height="24" />
         Trunkline
       </a>
+      <Finder pages={found} />
       <button type="button" class="fold" aria-expanded={!folds} onClick={() => setFolds(!folds)}>
         Menu
       </button>
       <ul onClick={() => setFolds(true)}>
         {Object.entries(pages).map(([name, [title]]) => (
           <li key={name}>
-            <a href={to(name === "overview" ? [] : [name])} aria-current={name === at ? "page" : undefined}>
+            <a href={addressOf(name)} aria-current={name === at ? "page" : undefined}>
               {title}
             </a>
           </li>

@@ -31,12 +31,24 @@ export interface TableProps<Row> {
   readonly name?: string;
   /** The fields of the page by which it chooses the rows. They stand beside the find. */
   readonly filters?: ComponentChildren;
+  /** False if the filters of the page find rows by words themselves. */
+  readonly finds?: boolean;
 }
 
 /** A table beside others has a find from this many rows on. */
 const findFrom = 10;
 
-export function Table<Row>({ caption, columns, rows, last, keyOf, empty, name, filters }: TableProps<Row>) {
+export function Table<Row>({
+  caption,
+  columns,
+  rows,
+  last,
+  keyOf,
+  empty,
+  name,
+  filters,
+  finds = true,
+}: TableProps<Row>) {
   const room = useRef<HTMLDivElement>(null);
   const fieldOf = (field: string): string => (name === undefined ? field : `${name}-${field}`);
   const given = (field: string): string => query.value.get(fieldOf(field)) ?? "";
@@ -55,7 +67,7 @@ export function Table<Row>({ caption, columns, rows, last, keyOf, empty, name, f
   const { page, pages, from, to } = pageAt(found.length, Number(given("page")));
   const shown = sorting.length === 0 ? [...ordered] : ordered.slice(from, to);
   if (last !== undefined && find === "") shown.push(last);
-  const hasFind = find !== "" || (sorting.length > 0 && rows.length >= (name === undefined ? 1 : findFrom));
+  const hasFind = find !== "" || (finds && sorting.length > 0 && rows.length >= (name === undefined ? 1 : findFrom));
   const turn = (next: number): void => {
     setQuery(fieldOf("page"), next === 1 ? undefined : String(next));
     room.current?.scrollIntoView({ block: "start" });

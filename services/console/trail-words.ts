@@ -1,5 +1,6 @@
 /** The actions of the trail in words. Pure. */
 import { detailText } from "#shared/admin/trail-text.ts";
+import { browserText } from "./session-words.ts";
 import { localTime, numberText } from "./quantity.ts";
 import type { AuditAction } from "#shared/records/audit-entry.ts";
 
@@ -33,10 +34,32 @@ export const actionWords: Readonly<Record<AuditAction | "signed_in" | "request_c
   request_cancelled: "cancelled a request of",
 };
 
+/** The terms of a key in words, as far as their own names are none. */
+const fieldWords: Readonly<Record<string, string>> = {
+  rpm: "requests a minute",
+  tpm: "tokens a minute",
+  concurrency: "requests at once",
+  loads: "loads a minute",
+  scopes: "models",
+  external: "external machines",
+  continues: "answers go on elsewhere",
+  keeps: "kept",
+};
+
+/** Returns the first and the last moment of a day in the viewer's zone; nothing for no day. */
+export function dayTimes(day: string): { readonly since?: string; readonly until?: string } {
+  const start = new Date(`${day}T00:00`);
+  if (Number.isNaN(start.getTime())) return {};
+  const end = new Date(start.getFullYear(), start.getMonth(), start.getDate() + 1);
+  return { since: start.toISOString(), until: end.toISOString() };
+}
+
 const detailCharactersMax = 160;
 
 /** Returns the further data of an action on one line. */
 export function detailWords(detail: Readonly<Record<string, unknown>> | null): string {
-  const text = detailText(detail, { count: numberText, time: localTime });
+  const { join: _, public_key: __, user_agent: agent, ...told } = detail ?? {};
+  const shown = typeof agent === "string" ? { ...told, browser: browserText(agent) } : told;
+  const text = detailText(shown, { count: numberText, time: localTime, label: (field) => fieldWords[field] });
   return text.length > detailCharactersMax ? `${text.slice(0, detailCharactersMax - 1)}…` : text;
 }

@@ -1,5 +1,6 @@
 import { z } from "zod";
-import type { UnreadRecord } from "../records/key-store.ts";
+import type { KeyRecord } from "../records/key-record.ts";
+import type { LogQuery, UnreadRecord } from "../records/key-store.ts";
 import { Fault } from "../fault/fault.ts";
 import { findKeys } from "../records/find-keys.ts";
 import { auditActions, auditEntry } from "../records/audit-entry.ts";
@@ -9,7 +10,7 @@ import { machineName, routeName } from "../protocol/identifiers.ts";
 import { modelId } from "../protocol/model.ts";
 import { type Days, daysAsked } from "../usage/days-asked.ts";
 import { usageKeptDays, usageRow } from "../usage/usage.ts";
-import { listOf, listRecords, recordsOf, onStore, keyText, pageLength, reads } from "./operation.ts";
+import { listOf, listRecords, recordsOf, onStore, keyText, pageLength, reads, timeInUrl } from "./operation.ts";
 
 const shownEntry = auditEntry.extend({
   action: z.enum([...auditActions, ...actNames]),
@@ -22,6 +23,36 @@ const shownEntry = auditEntry.extend({
   request: z.string().nullable(),
 });
 const entryList = recordsOf(z.array(shownEntry).describe("The latest, the oldest of them first."));
+
+const part = z.string().toLowerCase().max(200).optional();
+const trailQuery = z.strictObject({
+  limit: pageLength,
+  key: keyText.optional(),
+  by: part.describe("Only by authors who have this in their name, or in the name of their key."),
+  action: shownEntry.shape.action.optional(),
+  about: part.describe("Only about what has this in its name or id."),
+  since: timeInUrl.optional().describe("Only then or later."),
+  until: timeInUrl.optional().describe("Only before then."),
+});
+
+/** Returns the judgement of an entry of the trail by the filters of a query. */
+function fitting(
+  { by = "", action, about = "", since = "", until = "" }: z.output<typeof trailQuery>,
+  keys: readonly KeyRecord[],
+): LogQuery["fits"] {
+  const authors = keys.filter(({ name }) => contains(name, by)).map(({ id }) => id);
+  const [sinceMs, untilMs] = [Date.parse(since), Date.parse(until)];
+  if (by + about + since + until === "" && action === undefined) return undefined;
+  return (entry) =>
+    (action ?? entry.action) === entry.action &&
+    !(Number(entry.at) < sinceMs || Number(entry.at) >= untilMs) &&
+    [by, ...authors].some((each) => contains(entry.by, each)) &&
+    [entry.name, entry.key, entry.machine, entry.route, entry.model].some((each) => contains(each, about));
+}
+
+function contains(value: unknown, words: string): boolean {
+  return typeof value === "string" && value.toLowerCase().includes(words.toLowerCase());
+}
 
 const day = z.iso.date("must be a day, such as 2026-01-31");
 const { day: usageDay, model, requests, failed, answered } = usageRow.shape;
@@ -51,12 +82,17 @@ export const recordOperations = {
     path: "/log",
     summary:
       "The audit trail: the latest changes of keys, machines, routes and kept models, their authors, and sign-ins to the console",
-    query: z.strictObject({ limit: pageLength, key: keyText.optional() }),
+    query: trailQuery,
     answer: entryList,
     refusals: ["key_not_found"],
     async run({ query }, parts) {
       const keyIds = query.key === undefined ? undefined : await findKeys(query.key, parts.keys);
-      const list = (unread: UnreadRecord[]) => readTrail(parts, { entriesMax: query.limit, keys: keyIds }, unread);
+      const wanted = {
+        entriesMax: query.limit,
+        keys: keyIds,
+        fits: fitting(query, query.by ? await parts.keys.list() : []),
+      };
+      const list = (unread: UnreadRecord[]) => readTrail(parts, wanted, unread);
       return listRecords(list, ({ at, key, machine, route, model: kept, detail, request, ...same }) => ({
         ...same,
         key: key ?? null,

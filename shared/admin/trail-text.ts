@@ -2,6 +2,8 @@
 interface TrailFormats {
   readonly count: (count: number) => string;
   readonly time: (iso: string) => string;
+  /** Returns the words for a field, if it has some of its own. */
+  readonly label?: (field: string) => string | undefined;
 }
 
 /** Formats the details of an audit entry in short. Of a change, shows only the fields that differ from before. */
@@ -10,28 +12,31 @@ export function detailText(
   formats: TrailFormats,
 ): string {
   const { was, ...now } = detail ?? {};
-  const before = new Map(Object.entries(Object(was)));
-  const changes = Object.entries(now).map(([field, value]) => {
-    const label = field === "expires_at" ? "expires" : field.replaceAll("_", " ");
-    const text = valueText(value, formats);
-    if (before.size > 0 && typeof was === "object") {
-      const from = valueText(before.get(field), formats);
-      return from === text ? "" : `${label} ${from} → ${text}`;
-    }
-    if (value === null || value === "model") return "";
-    return `${label} ${text}${was === undefined ? "" : ` (was ${valueText(was, formats)})`}`;
-  });
-  return changes.filter((each) => each !== "").join(", ");
+  const label = (field: string): string =>
+    formats.label?.(field) ?? (field === "expires_at" ? "expires" : field.replaceAll("_", " "));
+  const text = (value: unknown): string => valueText(value, formats);
+  const fields = Object.entries(now);
+  if (was === undefined) {
+    const given = fields.filter(([, value]) => value !== null && value !== "model");
+    return given.map(([field, value]) => `${label(field)} ${text(value)}`).join(", ");
+  }
+  if (typeof was === "string" && fields.length === 0) return `was ${text(was)}`;
+  const before = new Map(typeof was === "string" ? fields.map(([field]) => [field, was]) : Object.entries(Object(was)));
+  const changed = [...new Set([...before.keys(), ...Object.keys(now)])].filter(
+    (field) => text(before.get(field)) !== text(now[field]),
+  );
+  return changed.map((field) => `${label(field)} ${text(before.get(field))} → ${text(now[field])}`).join(", ");
 }
 
 const isoTime = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/;
 
 function valueText(value: unknown, formats: TrailFormats): string {
-  if (value === null) return "none";
+  if (value === null || value === undefined) return "none";
+  if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value === "number") return formats.count(value);
   if (typeof value === "string") return isoTime.test(value) ? formats.time(value) : value;
-  if (Array.isArray(value)) return value.join(" ");
+  if (Array.isArray(value)) return value.join(" ") || "none";
   const { tokens, per }: { readonly tokens?: unknown; readonly per?: unknown } = Object(value);
   if (typeof tokens === "number" && typeof per === "string") return `${formats.count(tokens)}/${per}`;
-  return JSON.stringify(value) ?? "undefined";
+  return JSON.stringify(value);
 }

@@ -76,6 +76,13 @@ export interface KeyStore {
 export interface LogQuery {
   readonly entriesMax: number;
   readonly keys?: readonly KeyId[] | undefined;
+  /** Judges an entry as it is stored, before it is validated. */
+  readonly fits?: ((stored: { readonly [Field in keyof AuditEntry]?: unknown }) => boolean) | undefined;
+}
+
+/** True if an entry of the trail, as JSON, fits a query. */
+export function fitsQuery({ fits }: LogQuery, text: unknown): boolean {
+  return fits === undefined || fits(Object(jsonIn(String(text))));
 }
 
 /**

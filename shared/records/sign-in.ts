@@ -34,8 +34,10 @@ export async function readTrail(
   query: Parameters<KeyStore["log"]>[0],
   unread?: UnreadRecord[],
 ): Promise<readonly (AuditEntry | SignIn)[]> {
-  const signIns = await sessions.signIns(query.keys === undefined ? query.entriesMax : signInsMax, unread);
-  const found = signIns.filter(({ key }) => query.keys === undefined || query.keys.some((each) => each === key));
+  const { keys: wanted, fits } = query;
+  const isFiltered = wanted !== undefined || fits !== undefined;
+  const signIns = await sessions.signIns(isFiltered ? signInsMax : query.entriesMax, unread);
+  const found = signIns.filter(({ key }) => wanted?.some((each) => each === key) ?? true).filter(fits ?? (() => true));
   const all = [...(await keys.log(query, unread)), ...found];
   return all.toSorted((one, other) => one.at - other.at).slice(-query.entriesMax);
 }

@@ -3,6 +3,7 @@ import type { RedisConnection, RedisScript } from "../process/redis-connection.t
 import { auditEntriesMax, auditEntry, type AuditEntry } from "../records/audit-entry.ts";
 import { keyRecord, keyTombstone, type FoundKey, type KeyRecord } from "../records/key-record.ts";
 import {
+  fitsQuery,
   foreignPepper,
   type KeyStore,
   type LogQuery,
@@ -182,7 +183,7 @@ export class RedisKeyStore implements KeyStore {
         redis.xrevrange(auditAt, newest, "-", "COUNT", entriesPerPage),
       );
       for (const [id, [, key, , text]] of page)
-        if (query.keys === undefined || query.keys.some((each) => each === key)) rows.push([id, text]);
+        if ((query.keys?.some((each) => each === key) ?? true) && fitsQuery(query, text)) rows.push([id, text]);
       const oldest = page.at(-1)?.[0];
       if (page.length < entriesPerPage || oldest === undefined) break;
       newest = `(${oldest}`;

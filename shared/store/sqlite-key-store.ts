@@ -4,6 +4,7 @@ import type { Clock, Timer } from "../process/clock.ts";
 import { auditEntriesMax, auditEntry, type AuditEntry } from "../records/audit-entry.ts";
 import { type FoundKey, keyRecord, type KeyRecord, keyTombstone } from "../records/key-record.ts";
 import {
+  fitsQuery,
   foreignPepper,
   type KeyStore,
   type LogQuery,
@@ -97,14 +98,17 @@ export class SqliteKeyStore implements KeyStore {
   }
 
   async log(query: LogQuery, unread?: UnreadRecord[]): Promise<readonly AuditEntry[]> {
-    const { entriesMax } = query;
     const keys = query.keys === undefined ? null : JSON.stringify(query.keys);
-    const rows = this.#database.read(
-      "read the audit trail",
-      (sql) => sql.all`
+    const rows = this.#database.read("read the audit trail", (sql) => {
+      const found: object[] = [];
+      for (const row of sql.iterate`
         SELECT sequence, entry FROM audit WHERE ${keys} IS NULL OR key_id IN (SELECT value FROM json_each(${keys}))
-        ORDER BY sequence DESC LIMIT ${entriesMax}`,
-    );
+        ORDER BY sequence DESC`) {
+        if (fitsQuery(query, row["entry"])) found.push(row);
+        if (found.length >= query.entriesMax) break;
+      }
+      return found;
+    });
     return readEach(auditEntry, rows, unread).toReversed();
   }
 

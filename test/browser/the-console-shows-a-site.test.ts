@@ -9,6 +9,7 @@ import { startPairedAgent } from "../harness/start-trunkline.ts";
 import { trunkline } from "../harness/trunkline-command.ts";
 import { until } from "../harness/until.ts";
 import { ConsolePage, signInLink } from "./console-page.ts";
+import { brokenRules } from "./console-walk.ts";
 
 const found = await findBrowser();
 if (found.path === undefined) console.log(`Skipping the tests of the console: ${found.reason}.`);
@@ -240,6 +241,38 @@ describe.skipIf(found.path === undefined || lentOnly("nats", "redis"))("the cons
     const { stdout } = await trunkline(["sessions", "end", "--all"], settings);
     expect(stdout).toMatch(/^Ended \d+ sessions?\.$/m);
     await own.sees("Or paste a key", 25_000);
+  });
+
+  test("by keyboard alone a page, a machine and a request are found, and Escape closes the find", async () => {
+    const agent = await site.startMachine("garage");
+    onTestFinished(() => agent[Symbol.asyncDispose]());
+    const answer = await site.endpoints[0]?.chat({ model: "nobody-has-this", says: "Hello" });
+    const id = answer?.headers.get("x-request-id") ?? "";
+    const own = await signedIn();
+    const { keyboard } = own.page;
+    const find = async (text: string): Promise<void> => {
+      await keyboard.press("Control+k");
+      await own.page.getByRole("combobox").waitFor();
+      await keyboard.type(text);
+      await own.page.getByRole("option", { name: text }).first().waitFor();
+    };
+    await find("garage");
+    expect(await brokenRules(own.page)).toEqual([]);
+    await keyboard.press("Enter");
+    await own.heading("garage");
+    await find("s");
+    const selected = own.page.getByRole("option", { selected: true });
+    const first = await selected.innerText();
+    await keyboard.press("ArrowDown");
+    expect(await selected.innerText()).not.toBe(first);
+    await keyboard.press("ArrowUp");
+    expect(await selected.innerText()).toBe(first);
+    await keyboard.press("Escape");
+    await own.page.getByRole("combobox").waitFor({ state: "detached" });
+    await find(id);
+    await keyboard.press("Enter");
+    await own.sees(`trunkline requests show ${id}`);
+    expect(own.complaints).toEqual([]);
   });
 
   test("a viewer sees the site and no button that changes it", async () => {

@@ -4,7 +4,7 @@ import type { AuditEntry } from "#shared/records/audit-entry.ts";
 import { changeKey, type KeyChange, type KeyChanged, rotateKey } from "#shared/records/change-key.ts";
 import { replacedSecretsMax, type KeyRecord } from "#shared/records/key-record.ts";
 import { issueKey, type IssuedKey, type NewKey } from "#shared/records/issue-key.ts";
-import type { KeyStore, UnreadRecord } from "#shared/records/key-store.ts";
+import type { KeyStore, LogQuery, UnreadRecord } from "#shared/records/key-store.ts";
 import { sinceVersion } from "#shared/records/site-gateways.ts";
 import { mintKeyToken, parseKeyToken, type KeyId, type KeyToken } from "#shared/keys/key-token.ts";
 import { Peppers, pepperText } from "#shared/keys/pepper.ts";
@@ -235,12 +235,13 @@ export function keyStoreContract(adapter: string, makePlace: () => Promise<KeyPl
       const ids = (await Promise.all(issued)).map(({ token }) => token.id);
       expect((await keys.list()).map((record) => record.id)).toEqual(ids);
 
-      const trailOf = async (wish: { entriesMax: number; keys?: readonly KeyId[] }) =>
-        (await keys.log(wish)).map(({ key }) => key);
+      const trailOf = async (wish: LogQuery) => (await keys.log(wish)).map(({ key }) => key);
       expect(await trailOf({ entriesMax: 1_000, keys: ids.slice(0, 1) })).toEqual([ids[0]]);
       expect(await trailOf({ entriesMax: 1_000 })).toEqual(ids);
       expect(await trailOf({ entriesMax: 2 })).toEqual(ids.slice(-2));
       expect(await trailOf({ entriesMax: 1_000, keys: [mintKeyToken().id] })).toEqual([]);
+      const fits: LogQuery["fits"] = ({ name }) => String(name).startsWith("key 4");
+      expect(await trailOf({ entriesMax: 2, fits })).toEqual(ids.slice(498, 500));
     });
 
     test("the trail says who did what and when, and holds neither secrets nor digests", async () => {

@@ -1,3 +1,4 @@
+import { Option } from "commander";
 import { z } from "zod";
 import type { AnswerTo } from "#shared/admin/admin-call.ts";
 import { keyOperations } from "#shared/admin/key-operations.ts";
@@ -5,10 +6,11 @@ import { limitRows, limitsText, termRows, termText } from "#shared/admin/key-ter
 import { recordOperations } from "#shared/admin/record-operations.ts";
 import { runOn } from "#shared/admin/run-on.ts";
 import { detailText } from "#shared/admin/trail-text.ts";
-import { auditEntriesMax } from "#shared/records/audit-entry.ts";
+import { type AuditAction, auditActions, auditEntriesMax } from "#shared/records/audit-entry.ts";
 import { type KeyState, keyStates } from "#shared/records/key-record.ts";
 import type { KeyId, KeyKind } from "#shared/keys/key-token.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
+import { dayMs } from "#shared/process/clock.ts";
 import { commaList, wholeNumber } from "#shared/process/config.ts";
 import { type CliCommand, readBy } from "../terminal/command-line.ts";
 import { connectMark, givenKeys, keyArgument } from "../terminal/key-options.ts";
@@ -94,6 +96,10 @@ Examples:
 interface LogOptions {
   readonly limit: number;
   readonly key?: string;
+  readonly by?: string;
+  readonly about?: string;
+  readonly action?: AuditAction;
+  readonly day?: string;
 }
 
 const defaultLimit = 50;
@@ -115,14 +121,22 @@ export function addLog(keys: CliCommand): void {
     .sub("log", "show who did what to which key, machine, route or kept model, and who signed in, the latest last")
     .option("--limit <count>", "how many of the latest entries", readBy(wholeNumber(1, auditEntriesMax)), defaultLimit)
     .option("--key <key>", "only what was done to the key with this id, or to those with this name", givenKeys)
+    .option("--by <author>", "only by authors with this in their name, or in that of their key")
+    .addOption(new Option("--action <action>", "only this").choices(auditActions))
+    .option("--about <name>", "only about what has this in its name or id")
+    .option("--day <day>", "only of this day (UTC), such as 2026-01-31", readBy(z.iso.date("must be a day")))
     .more(`
 Examples:
   trunkline keys log
+  trunkline keys log --by alice --day 2026-01-31
   trunkline keys log --key 0aB1cD2eF3gH --limit 5
   trunkline keys log --limit 1000 --json`)
-    .does(onStore, async (store, query: LogOptions) => {
+    .does(onStore, async (store, { limit, key, by, about, action, day }: LogOptions) => {
+      const since = day && `${day}T00:00:00Z`;
+      const until = since && new Date(Date.parse(since) + dayMs).toISOString();
+      const query = { limit, key, by, about, action, since, until };
       const { data, unread } = await recordOperations.readLog.run({ params: {}, query, body: {} }, store);
-      const none = query.key === undefined ? "Nothing was done to any key yet." : `Nothing is known of ${query.key}.`;
+      const none = key === undefined ? "No change is found." : `Nothing is known of ${key}.`;
       return { answer: data.map(withoutSubjects), unread, ...listed(logColumns, data, none) };
     });
 }

@@ -34,7 +34,7 @@ export function Sessions() {
     ["until", ({ expires_at: at }) => <Time at={at} />, "wide", ({ expires_at: at }) => at],
   ];
   const endsOf = (rows: readonly ShownSession[]): Column<ShownSession> => [
-    "",
+    "actions",
     (row) => {
       const { id, key } = row;
       const ofKey = rows.filter((each) => each.key === key);

@@ -1,27 +1,38 @@
-import { query, setQuery } from "../address.ts";
+import { query } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
-import { Button } from "../forms.tsx";
+import { QueryChoice, QueryField } from "../forms.tsx";
 import { Answered, Page, UnreadNotice } from "../parts.tsx";
+import { actionWords, dayTimes } from "../trail-words.ts";
 import { TrailTable } from "./trail-table.tsx";
 
-const shownAtFirst = 100;
 const shownMax = 1_000;
 
 export function Trail() {
-  const limit = query.value.get("all") === null ? shownAtFirst : shownMax;
-  const trail = useAnswer("GET /log", { query: { limit } });
+  const given = (name: string): string => query.value.get(name) ?? "";
+  const action = Object.keys(actionWords).find((each) => each === given("action")) as keyof typeof actionWords;
+  const asked = { by: given("by"), about: given("about"), action, ...dayTimes(given("day")) };
+  const trail = useAnswer("GET /log", { query: { limit: shownMax, ...asked } });
+  const filters = (
+    <>
+      <QueryField name="by" label="Who" type="search" value={given("by")} />
+      <QueryChoice
+        name="action"
+        label="Did what"
+        value={given("action")}
+        options={[["", "anything"], ...Object.entries(actionWords)]}
+      />
+      <QueryField name="about" label="To what" type="search" value={given("about")} />
+      <QueryField name="day" label="Day" type="date" value={given("day")} />
+    </>
+  );
   return (
     <Page title="Trail" about="Who changed which key, machine or route, and when, and who signed in to this console.">
-      <Answered of={trail} waiting="The trail is read…">
+      <Answered of={trail} waiting="Loading the trail…">
         {({ data, unread }) => (
           <section>
             <UnreadNotice unread={unread} />
-            <TrailTable caption="Trail" rows={data.toReversed()} />
-            {limit === shownAtFirst && data.length === limit && (
-              <div class="actions">
-                <Button text={`Show the latest ${shownMax}`} onDo={() => setQuery("all", "yes")} />
-              </div>
-            )}
+            <TrailTable caption="Trail" rows={data.toReversed()} filters={filters} finds={false} />
+            {data.length === shownMax && <p class="quiet">These are the latest 1,000. Choose a day for older ones.</p>}
           </section>
         )}
       </Answered>

@@ -2,22 +2,36 @@ import type { AnswerTo } from "#shared/admin/admin-call.ts";
 import { to } from "../address.ts";
 import { actionWords, detailWords } from "../trail-words.ts";
 import { type Column, Table, type TableProps } from "../table.tsx";
-import { KeyName, MachineLink, ModelLink, Name, Time } from "../values.tsx";
+import { KeyName, MachineLink, ModelLink, Name, Time, useKeyNames } from "../values.tsx";
 
 export type TrailEntry = AnswerTo<"GET /log">["data"][number];
 
-const columns: readonly Column<TrailEntry>[] = [
-  ["when", ({ at }) => <Time at={at} />, "", ({ at }) => Date.parse(at)],
-  ["who", ({ by }) => <bdi>{by}</bdi>, "", ({ by }) => by],
+const when: Column<TrailEntry> = ["when", ({ at }) => <Time at={at} />, "", ({ at }) => Date.parse(at)];
+const others: readonly Column<TrailEntry>[] = [
   ["did what", ({ action }) => actionWords[action] ?? action, "", ({ action }) => actionWords[action] ?? action],
   ["to what", (entry) => <Subject entry={entry} />, "", subjectText],
   ["detail", ({ detail }) => <bdi class="quiet">{detailWords(detail)}</bdi>, "wide"],
 ];
 
 /** A table of changes, the latest first. */
-export function TrailTable({ rows, ...table }: Pick<TableProps<TrailEntry>, "caption" | "rows" | "name">) {
+export function TrailTable({
+  rows,
+  ...table
+}: Pick<TableProps<TrailEntry>, "caption" | "rows" | "name" | "filters" | "finds">) {
+  const names = useKeyNames();
   const keyOf = ({ at }: TrailEntry, place: number): string => `${at} ${rows.length - place}`;
-  return <Table {...table} columns={columns} rows={rows} keyOf={keyOf} empty="No change is found." />;
+  // The author is a person at a command line, or the key that was used.
+  const keyOfAuthor = ({ by }: TrailEntry): string => /^admin (\w+)/.exec(by)?.[1] ?? "";
+  const who: Column<TrailEntry> = [
+    "who",
+    (entry) => {
+      const key = keyOfAuthor(entry);
+      return key === "" ? <bdi>{entry.by}</bdi> : <KeyName id={key} name={names.get(key)} />;
+    },
+    "",
+    (entry) => names.get(keyOfAuthor(entry)) ?? entry.by,
+  ];
+  return <Table {...table} columns={[when, who, ...others]} rows={rows} keyOf={keyOf} empty="No change is found." />;
 }
 
 function subjectText({ key, machine, route, model, name }: TrailEntry): string {

@@ -1,5 +1,6 @@
 import { hostname, userInfo } from "node:os";
 import { expect, test } from "vitest";
+import { changeMachine } from "#shared/records/change-machine.ts";
 import { commandLine } from "./command-line.ts";
 
 const me = `cli ${userInfo().username}@${hostname()}`;
@@ -33,7 +34,7 @@ test("log tells who did what to which key and when, in the order in which it was
     [
       ["00:00:00Z", "issued", "alice", "scopes *, rpm 60, expires 2026-04-01 00:00:00Z"],
       ["00:01:00Z", "rotated", "alice", "old secret valid until 2026-01-02 00:01:00Z"],
-      ["00:02:00Z", "extended", "alice", "expires 2026-06-30 00:02:00Z (was 2026-04-01 00:00:00Z)"],
+      ["00:02:00Z", "extended", "alice", "expires 2026-04-01 00:00:00Z → 2026-06-30 00:02:00Z"],
       ["00:03:00Z", "disabled", "alice"],
       ["00:04:00Z", "enabled", "alice"],
       ["00:05:00Z", "changed", "bob", "name alice → bob, machines none → attic, rpm 60 → 120, budget none → 2M/month"],
@@ -82,4 +83,21 @@ test("log gives the latest entries, of all keys or of one, by its id or its name
     out: "",
     err: expect.stringContaining("Nothing is known of 000000000000."),
   });
+});
+
+test("log finds changes by their author, action, subject and day", async () => {
+  const { json, machines, issue, clock, inStore } = await afterEverything();
+  clock.advance(86_400_000);
+  const { id } = await issue("--name", "ada");
+  await machines("set", "attic", "--models", "llama*");
+  await inStore(async ({ keys, ...store }) => {
+    const actor = { by: `admin ${id}, session 1`, request: "r" };
+    await changeMachine("attic", { action: "machine_cordoned", reason: "fans" }, { ...store, keys, actor });
+  });
+  expect(await json("log", "--by", "ADA")).toMatchObject([{ action: "machine_cordoned", machine: "attic" }]);
+  expect(await json("log", "--about", "ATT")).toMatchObject([{ machine: "attic" }, { machine: "attic" }]);
+  expect(await json("log", "--action", "issued", "--about", "bob")).toEqual([]);
+  expect(await json("log", "--action", "issued")).toMatchObject([{ name: "alice" }, { name: "ada" }]);
+  expect(await json("log", "--day", "2026-01-01", "--limit", "1")).toMatchObject([{ action: "revoked" }]);
+  expect(await json("log", "--day", "2026-01-02")).toHaveLength(3);
 });

@@ -22,7 +22,6 @@ test("waits, sizes and windows have the unit that fits", () => {
 
 test("the detail of a change is one line, and a long one is cut", () => {
   expect(detailWords({ ttl: 5, reason: "new fans" })).toBe("ttl 5, reason new fans");
-  expect(detailWords({ rpm: 120, tpm: null, was: { rpm: 60, tpm: null } })).toBe("rpm 60 → 120");
   expect(detailWords(null)).toBe("");
   expect(detailWords({ text: "x".repeat(500) })).toHaveLength(160);
 });
