@@ -1,20 +1,20 @@
 import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
-import { to } from "../address.ts";
+import { query, to } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
 import { timesOf, valuesOf } from "../history.ts";
-import { clock, ended, fleet, now } from "../live.ts";
-import { findTroubles } from "../machine-words.ts";
+import { clock, ended, fleet, inMemory, now } from "../live.ts";
 import { Notice, Page, Section } from "../parts.tsx";
 import { Plot } from "../plot.tsx";
 import { msText, numberText, shortNumber } from "../quantity.ts";
-import { MachineLink } from "../values.tsx";
+import { Name } from "../values.tsx";
+import { findTroubles, siteText } from "../site-words.ts";
 import { RequestTable } from "./request-table.tsx";
 
 export function Overview() {
   const machines = fleet.value?.data ?? [];
   return (
     <Page title="Overview">
-      <Troubles machines={machines} />
+      {fleet.value !== undefined && <Condition machines={machines} />}
       <Now />
       {fleet.value !== undefined && <FirstSteps machines={machines} />}
       <LastHour />
@@ -23,7 +23,7 @@ export function Overview() {
   );
 }
 
-const latestShown = 8;
+const latestShown = 5;
 
 function Latest() {
   const { answer } = useAnswer("GET /requests", { query: { limit: latestShown } });
@@ -40,17 +40,40 @@ function Latest() {
   );
 }
 
-/** Everything that is wrong, each in a sentence with its remedy. */
-function Troubles({ machines }: { readonly machines: readonly ShownFleetMachine[] }) {
-  const troubles = findTroubles(machines);
-  if (troubles.length === 0) return null;
+const troublesShown = 3;
+const failuresRead = 100;
+
+/** The site in one line, and what is wrong there: each trouble in a sentence with its remedy. */
+function Condition({ machines }: { readonly machines: readonly ShownFleetMachine[] }) {
+  const minute = Math.floor(clock.value / 60_000);
+  const { answer: status } = useAnswer("GET /site/status", {}, minute);
+  const { answer: models } = useAnswer("GET /models", {}, inMemory.value);
+  const { answer: failed } = useAnswer("GET /requests", { query: { failed: "true", limit: failuresRead } }, minute);
+  const kept = failed?.data ?? [];
+  const live = ended.value.filter(({ id, code }) => code !== "ok" && !kept.some((each) => each.id === id));
+  const nowMs = clock.value;
+  // The banner above the page has told these.
+  const told = [fleet.value?.problem, fleet.value?.remark];
+  const problems = status?.problems.filter((each) => !told.includes(each)) ?? [];
+  const heard = { machines, status: status && { ...status, problems }, nowMs };
+  const troubles = findTroubles({ ...heard, failures: [...live, ...kept] });
+  const shown = query.value.get("troubles") === "all" ? troubles : troubles.slice(0, troublesShown);
   return (
     <div class="stack">
-      {troubles.map(({ machine, tone, text }) => (
-        <Notice key={machine} tone={tone}>
-          <MachineLink name={machine} /> {text}
+      <a class="quiet" href={to(["site"])}>
+        {siteText(heard, models && new Set(models.data.map(({ id }) => id)).size)}
+      </a>
+      {shown.map(({ tone, subject, path, query: asked, text }) => (
+        <Notice key={`${subject} ${text}`} tone={tone}>
+          <a href={to(path, asked)}>
+            <Name>{subject}</Name>
+          </a>{" "}
+          {text}
         </Notice>
       ))}
+      {shown.length < troubles.length && (
+        <a href={to([], { troubles: "all" })}>and {troubles.length - shown.length} more</a>
+      )}
     </div>
   );
 }
