@@ -1,28 +1,55 @@
 /** The parts of forms: fields, and buttons that work. */
-import type { ComponentChildren } from "preact";
-import { useId, useState } from "preact/hooks";
+import { type ComponentChildren, createContext, type TargetedSubmitEvent } from "preact";
+import { useContext, useId, useState } from "preact/hooks";
 import { setQuery } from "./address.ts";
 import { type ApiFault, faultOf } from "./admin-api.ts";
+import { fieldOf, wordsAtField } from "./field-words.ts";
 import { FaultNotice } from "./parts.tsx";
+import { type Suggested, Suggestions } from "./suggestions.tsx";
+
+/** The fault of the latest attempt of a form, and the field at which it stands. */
+interface FormFault {
+  readonly fault?: ApiFault;
+  readonly field?: string | undefined;
+}
+const FaultContext = createContext<FormFault>({});
 
 interface FieldProps {
   readonly label: string;
   /** Says what may stand in the field. */
   readonly hint?: ComponentChildren;
+  /** The parameter of the admin API. Its faults stand at the field. */
+  readonly param?: string | undefined;
 }
 
-/** A field of a form with its label. */
+/** The attributes by which an input belongs to its field. */
+interface FieldAttributes {
+  readonly name?: string | undefined;
+  readonly "aria-describedby"?: string | undefined;
+  readonly "aria-invalid"?: true | undefined;
+}
+
+/** A field of a form with its label, and with the fault of its parameter. */
 export function Field({
   label,
   hint,
+  param,
   children,
-}: FieldProps & { readonly children: (id: string, hintId: string) => ComponentChildren }) {
+}: FieldProps & { readonly children: (id: string, attributes: FieldAttributes) => ComponentChildren }) {
   const id = useId();
+  const { fault, field } = useContext(FaultContext);
+  const wrong = param !== undefined && param === field ? fault : undefined;
+  const aboutId = hint || wrong ? `${id}-about` : undefined;
   return (
     <div class="field">
       <label for={id}>{label}</label>
-      {children(id, `${id}-hint`)}
-      {hint && <small id={`${id}-hint`}>{hint}</small>}
+      {children(id, { name: param, "aria-describedby": aboutId, "aria-invalid": wrong && true })}
+      {aboutId && (
+        <small id={aboutId}>
+          {wrong && <strong class="bad">{wordsAtField(wrong.message)}</strong>}
+          {hint}
+        </small>
+      )}
     </div>
   );
 }
@@ -40,39 +67,30 @@ export interface TextFieldProps extends FieldProps {
   readonly type?: "text" | "password" | "search" | "number" | "date" | "datetime-local";
   readonly required?: boolean;
   readonly placeholder?: string;
-  /** Values that the field offers while one types. It takes others too. */
-  readonly suggestions?: readonly string[];
+  readonly suggest?: Suggested;
   readonly onFocus?: () => void;
 }
 
 /** A field for one line of text. Names and keys are no words: nothing completes or corrects them. */
-export function TextField(props: TextFieldProps) {
-  const { label, hint, onText, onTaken, type = "text", suggestions, ...input } = props;
-  const list = (id: string) => (
-    <datalist id={`${id}-list`}>
-      {suggestions?.map((each) => (
-        <option key={each} value={each} />
-      ))}
-    </datalist>
-  );
+export function TextField({ label, hint, param, onText, onTaken, type = "text", suggest, ...input }: TextFieldProps) {
   return (
-    <Field label={label} hint={hint}>
-      {(id, hintId) => [
+    <Field label={label} hint={hint} param={param}>
+      {(id, attributes) => [
         <input
           {...input}
+          {...attributes}
           id={id}
-          list={suggestions && `${id}-list`}
+          list={suggest && `${id}-suggestions`}
           // Preact has a type for each kind of input, and this field's attributes are those of all of them.
           // oxlint-disable-next-line typescript/no-unnecessary-type-assertion
           type={type as "text"}
-          aria-describedby={hint ? hintId : ""}
           autocomplete="off"
           spellcheck={false}
           onInput={(event) => onText(event.currentTarget.value)}
           onBlur={() => onTaken?.()}
           onKeyDown={(event) => event.key === "Enter" && onTaken?.()}
         />,
-        suggestions && list(id),
+        suggest && <Suggestions {...suggest} id={`${id}-suggestions`} text={input.value} />,
       ]}
     </Field>
   );
@@ -135,14 +153,26 @@ export function LinkButton({ text, href }: { readonly text: string; readonly hre
 /** A field for yes or no. */
 export function Check(props: {
   readonly label: string;
+  readonly hint?: string;
   readonly checked: boolean;
   readonly onCheck: (checked: boolean) => void;
 }) {
-  const { label, checked, onCheck } = props;
+  const { label, hint, checked, onCheck } = props;
+  const id = useId();
   return (
-    <label class="check">
-      <input type="checkbox" checked={checked} onChange={(event) => onCheck(event.currentTarget.checked)} /> {label}
-    </label>
+    <div class="check">
+      <input
+        type="checkbox"
+        id={id}
+        checked={checked}
+        aria-describedby={hint && `${id}-about`}
+        onChange={(event) => onCheck(event.currentTarget.checked)}
+      />
+      <div>
+        <label for={id}>{label}</label>
+        {hint && <small id={`${id}-about`}>{hint}</small>}
+      </div>
+    </div>
   );
 }
 
@@ -153,11 +183,11 @@ interface ChoiceProps extends FieldProps {
   readonly onChoose: (value: string) => void;
 }
 
-export function Choice({ label, hint, value, options, onChoose }: ChoiceProps) {
+export function Choice({ label, hint, param, value, options, onChoose }: ChoiceProps) {
   return (
-    <Field label={label} hint={hint}>
-      {(id) => (
-        <select id={id} value={value} onChange={(event) => onChoose(event.currentTarget.value)}>
+    <Field label={label} hint={hint} param={param}>
+      {(id, attributes) => (
+        <select {...attributes} id={id} value={value} onChange={(event) => onChoose(event.currentTarget.value)}>
           {options.map((option) => {
             const [each, text] = typeof option === "string" ? [option, option] : option;
             return (
@@ -184,26 +214,31 @@ export interface ActionProps {
   readonly onDo: () => unknown;
 }
 
-/** A form that does one thing. Its button says while it works; a fault stands beneath. */
+/** A form that does one thing. Its button says while it works. A fault stands at the field of its parameter, or beneath. */
 export function ActionForm(
   props: ActionProps & { readonly onCancel?: () => void; readonly children?: ComponentChildren },
 ) {
   const { action, danger, onDo, onCancel, children } = props;
-  const [state, setState] = useState<{ readonly busy: boolean; readonly fault?: ApiFault }>({ busy: false });
-  const submit = async (event: Event): Promise<void> => {
+  const [state, setState] = useState<FormFault & { readonly busy: boolean }>({ busy: false });
+  const submit = async (event: TargetedSubmitEvent<HTMLFormElement>): Promise<void> => {
     event.preventDefault();
+    const { elements } = event.currentTarget;
     setState({ busy: true });
     try {
       await onDo();
       setState({ busy: false });
     } catch (error) {
-      setState({ busy: false, fault: faultOf(error) });
+      const fault = faultOf(error);
+      const field = fieldOf(fault.param ?? "", (name) => elements.namedItem(name) !== null);
+      setState({ busy: false, fault, field });
+      const input = field && elements.namedItem(field);
+      if (input instanceof HTMLElement) input.focus();
     }
   };
   return (
     <form onSubmit={(event) => void submit(event)}>
-      {children}
-      <FaultNotice fault={state.fault} />
+      <FaultContext.Provider value={state}>{children}</FaultContext.Provider>
+      <FaultNotice fault={state.field === undefined ? state.fault : undefined} />
       <div class="actions">
         {onCancel && <Button text="Cancel" onDo={onCancel} />}
         <button class={danger ? "danger" : "primary"} disabled={state.busy}>

@@ -22,7 +22,8 @@ import {
   termSchema,
 } from "../records/key-record.ts";
 import type { UnreadRecord } from "../records/key-store.ts";
-import { duration, durationOrNone, formatDuration, showKey, shownKey, wordsOf } from "../records/shown-key.ts";
+import { formatDuration } from "../process/quantities.ts";
+import { duration, durationOrNone, showKey, shownKey, wordsOf } from "../records/shown-key.ts";
 import { type GivenTerms, type TermName, termRows } from "./key-terms.ts";
 import { onStore, outcome, pageLength, reads, recordsOf, replicated, type AdminSite, yesOrNo } from "./operation.ts";
 

@@ -117,7 +117,7 @@ export const keyTerms = {
     stored: "continues",
     title: "Answers go on elsewhere",
     words: "let no other machine go on with its answers when theirs is lost",
-    back: "let other machines go on with its answers again",
+    back: "let other machines go on with its answers when theirs is lost",
     usual: true,
     text: "no: its answers end with their machine",
     option: "continue",

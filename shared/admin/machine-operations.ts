@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { fleetListing } from "../fleet/shown-fleet.ts";
 import { replicatedIn } from "../records/change-key.ts";
-import { duration, formatDuration } from "../records/shown-key.ts";
+import { formatDuration } from "../process/quantities.ts";
+import { duration } from "../records/shown-key.ts";
 import {
   changeMachine,
   defaultCordonReason,

@@ -15,7 +15,8 @@ import { type KeyStore, type Replication, retryConflicts, UnfoundedStore } from 
 import { assertRead, isNew } from "./site-gateways.ts";
 import { type KeyId, type KeyKind, type KeyToken, mintKeyToken } from "../keys/key-token.ts";
 import type { KeyDigest } from "../keys/pepper.ts";
-import { formatDuration, shownTerms } from "./shown-key.ts";
+import { formatDuration } from "../process/quantities.ts";
+import { shownTerms } from "./shown-key.ts";
 
 /** `replication` is set for a change that takes a right away, if the store has a replica. */
 export type KeyChanged = (

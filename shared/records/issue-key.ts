@@ -8,7 +8,8 @@ import { assertRead, isNew } from "./site-gateways.ts";
 import type { KeyStore } from "./key-store.ts";
 import { type KeyKind, type KeyToken, mintKeyToken } from "../keys/key-token.ts";
 import type { Peppers } from "../keys/pepper.ts";
-import { formatDuration, shownTerms } from "./shown-key.ts";
+import { formatDuration } from "../process/quantities.ts";
+import { shownTerms } from "./shown-key.ts";
 
 export const defaultTtlMs = 90 * dayMs;
 /** Longest validity of an admin key. It is short because an admin key can issue keys of any kind. */

@@ -129,12 +129,18 @@ describe.skipIf(found.path === undefined)("the console of a site in one process"
     expect(own.complaints).toEqual([]);
   });
 
-  test("a key is issued with every term on its page, and a change leaves the terms that the form does not touch", async () => {
+  test("a key is issued with every term on its page, a wrong term is told at its field, and a change leaves the terms that the form does not touch", async () => {
     const own = await signedIn();
     await own.go("/keys?issue=new");
     await own.fill("Name", "app");
+    await own.fill("Requests a minute", "2M");
+    await own.fill("Budget, in tokens", "1k");
+    await own.click("Issue");
+    const wrong = own.page.getByLabel("Requests a minute").and(own.page.locator(":focus"));
+    await wrong.waitFor();
+    expect(await wrong.getAttribute("aria-invalid")).toBe("true");
+    await own.sees("Must be at most 1000000.");
     await own.fill("Requests a minute", "60");
-    await own.fill("Budget, in tokens", "1000");
     await own.page.getByLabel("External machines").check();
     await own.page.getByLabel("Answers go on elsewhere").uncheck();
     await own.page.getByLabel("Stored responses").check();

@@ -14,7 +14,8 @@ import { dayMs } from "#shared/process/clock.ts";
 import { commaList, wholeNumber } from "#shared/process/config.ts";
 import { type CliCommand, readBy } from "../terminal/command-line.ts";
 import { connectMark, givenKeys, keyArgument } from "../terminal/key-options.ts";
-import { countText, fromNow, utcTime } from "../terminal/quantity-text.ts";
+import { countText, fromNow } from "#shared/process/quantities.ts";
+import { utcTime } from "../terminal/quantity-text.ts";
 import { type TextColumn, cutText, type Field, fieldLines, listed } from "../terminal/table-text.ts";
 import { onStore } from "../site/with-key-store.ts";
 

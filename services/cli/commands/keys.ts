@@ -4,7 +4,8 @@ import { runOn } from "#shared/admin/run-on.ts";
 import { defaultGraceMs } from "#shared/records/change-key.ts";
 import { adminTtlMsMax } from "#shared/records/issue-key.ts";
 import { type KeyId, type KeyKind, keyKinds } from "#shared/keys/key-token.ts";
-import { durationOrNone, formatDuration, type ShownKey } from "#shared/records/shown-key.ts";
+import { formatDuration } from "#shared/process/quantities.ts";
+import { durationOrNone, type ShownKey } from "#shared/records/shown-key.ts";
 import { type CliCommand, commandIn, type JsonOption, readBy, type CliContext } from "../terminal/command-line.ts";
 import {
   givenTerms,

@@ -7,14 +7,15 @@ import { unknownAuthority } from "#shared/broker/nats-security.ts";
 import { replicatedIn } from "#shared/records/change-key.ts";
 import { machineNameUsed } from "#shared/records/change-machine.ts";
 import { joinCommand, joinTtlMsMax, machineCommand, makeJoin } from "#shared/records/join-machine.ts";
-import { duration, formatDuration } from "#shared/records/shown-key.ts";
+import { formatDuration, fromNow } from "#shared/process/quantities.ts";
+import { duration } from "#shared/records/shown-key.ts";
 import { readConfig } from "#shared/process/config.ts";
 import { onOlderNode } from "#shared/protocol/older-node.ts";
 import { isLoopback, type JoinLine, joinLineText, publicOrigin } from "#shared/protocol/pairing.ts";
 import { packagePath } from "#shared/protocol/site-package.ts";
 import { type CliCommand, type JsonOption, readBy, type CliContext } from "../terminal/command-line.ts";
 import { machineArgument, modelsOption, patternsHelp } from "./machines-change.ts";
-import { fromNow, utcTime } from "../terminal/quantity-text.ts";
+import { utcTime } from "../terminal/quantity-text.ts";
 import { replicationLine, withKeyStore } from "../site/with-key-store.ts";
 
 interface Options extends JsonOption {

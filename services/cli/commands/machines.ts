@@ -5,7 +5,8 @@ import { type CliCommand, commandIn } from "../terminal/command-line.ts";
 import { addRights, addStates, machineArgument, modelsText } from "./machines-change.ts";
 import { addDrain } from "./machines-drain.ts";
 import { addPair, type PairContext } from "./machines-pair.ts";
-import { fromNow, utcTime } from "../terminal/quantity-text.ts";
+import { fromNow } from "#shared/process/quantities.ts";
+import { utcTime } from "../terminal/quantity-text.ts";
 import { type TextColumn, cutText, fieldLines, listed } from "../terminal/table-text.ts";
 import { onStore, whichStoreHelp } from "../site/with-key-store.ts";
 

@@ -2,7 +2,8 @@ import type { Command } from "commander";
 import { showSiteStatus } from "#shared/admin/site-operations.ts";
 import { atGateway } from "../site/operations-port.ts";
 import { commandIn, type CliContext } from "../terminal/command-line.ts";
-import { agoText, fromNow, utcTime } from "../terminal/quantity-text.ts";
+import { fromNow } from "#shared/process/quantities.ts";
+import { agoText, utcTime } from "../terminal/quantity-text.ts";
 import { fieldLines } from "../terminal/table-text.ts";
 
 export function siteCommand(context: CliContext): Command {

@@ -2,7 +2,7 @@ import { homedir, hostname } from "node:os";
 import { createInterface } from "node:readline";
 import { Argument, type Command } from "commander";
 import { type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
-import { formatDuration } from "#shared/records/shown-key.ts";
+import { formatDuration } from "#shared/process/quantities.ts";
 import { aliasedId, type Model } from "#shared/protocol/model.ts";
 import type { Environment } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";

@@ -8,7 +8,7 @@ import { machineOperations } from "#shared/admin/machine-operations.ts";
 import { type KeyId, type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
 import { keyStoreSettings } from "#shared/store/key-store-settings.ts";
 import type { Model } from "#shared/protocol/model.ts";
-import { formatDuration } from "#shared/records/shown-key.ts";
+import { formatDuration } from "#shared/process/quantities.ts";
 import { readConfig, secret } from "#shared/process/config.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import type { CliContext } from "../terminal/command-line.ts";

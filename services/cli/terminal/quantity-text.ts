@@ -1,19 +1,6 @@
 import { z } from "zod";
+import { countPattern, countText, readCount, unitOf } from "#shared/process/quantities.ts";
 import { tokenBudget, type TokenBudget } from "#shared/records/key-record.ts";
-
-const sizes = new Map([
-  ["M", 1_000_000],
-  ["k", 1_000],
-  ["", 1],
-]);
-
-/** Formats a whole number exactly, with a suffix for large ones: `60`, `100k`, `2M`. */
-export function countText(count: number): string {
-  for (const [suffix, size] of sizes) {
-    if (count >= size && count % size === 0) return `${count / size}${suffix}`;
-  }
-  return String(count);
-}
 
 /** Returns a schema that reads the output of `countText`, and plain digits, within these bounds. */
 export function countWithin({
@@ -26,13 +13,9 @@ export function countWithin({
   const message = `must be a whole number from ${countText(min)} to ${countText(max)}, such as 60, 100k or 2M`;
   return z
     .string()
-    .regex(/^\d{1,15}[kM]?$/, message)
-    .transform(toCount)
+    .regex(countPattern, message)
+    .transform(readCount)
     .refine((count) => count >= min && count <= max, message);
-}
-
-function toCount(text: string): number {
-  return Number.parseInt(text, 10) * (sizes.get(text.replace(/^\d+/, "")) ?? Number.NaN);
 }
 
 const { maxValue } = tokenBudget.shape.tokens;
@@ -42,7 +25,7 @@ export const writtenBudget: z.ZodType<TokenBudget, string> = z
   .regex(/^\d{1,15}[kM]?\/(?:day|month)$/, "must be tokens a day or a month, such as 500k/day or 2M/month")
   .transform((text) => {
     const [tokens = "", per] = text.split("/");
-    return { tokens: toCount(tokens), per };
+    return { tokens: readCount(tokens), per };
   })
   .refine(
     (budget): budget is TokenBudget => tokenBudget.safeParse(budget).success,
@@ -73,26 +56,6 @@ export function secondsText(ms: number): string {
 /** Formats a time to the second, readable and valid in RFC 3339: `2026-01-31 09:30:00Z`. */
 export function utcTime(time: number | string): string {
   return new Date(time).toISOString().replace("T", " ").replace(/\.\d+/, "");
-}
-
-const timeUnits = [
-  ["day", 86_400_000],
-  ["hour", 3_600_000],
-  ["minute", 60_000],
-  ["second", 1_000],
-] as const;
-
-/** Returns the largest unit of which a duration has at least two. */
-function unitOf(ms: number): (typeof timeUnits)[number] {
-  return timeUnits.find(([, unitMs]) => ms >= 2 * unitMs) ?? ["second", 1_000];
-}
-
-const relative = new Intl.RelativeTimeFormat("en");
-
-/** Formats the distance of a time from now: `in 90 days`, `3 hours ago`. */
-export function fromNow(atMs: number, nowMs: number): string {
-  const [unit, unitMs] = unitOf(Math.abs(atMs - nowMs));
-  return relative.format(Math.round((atMs - nowMs) / unitMs), unit);
 }
 
 /** Formats a past duration in short: `0.4 s`, `12 s`, `3 h`. */

@@ -3,15 +3,15 @@ import type { AnswerTo } from "#shared/admin/admin-call.ts";
 import type { KeyKind } from "#shared/keys/key-token.ts";
 import { change } from "../admin-api.ts";
 import { Dialog } from "../dialogs.tsx";
-import { ActionForm, Choice, TextField } from "../forms.tsx";
+import { ActionForm, Choice } from "../forms.tsx";
 import { CopyText, Notice } from "../parts.tsx";
 import { session } from "../session.ts";
-import { bodyOf, TermFields, termsOf } from "./key-terms.tsx";
+import { bodyOf, NameField, TermFields, termsOf, TtlField } from "./key-terms.tsx";
 
 export type Issued = AnswerTo<"POST /keys">;
 
 const kinds = [
-  ["model", "calls models"],
+  ["model", "model: calls models"],
   ["viewer", "viewer: reads this console and the admin API"],
   ["admin", "admin: changes everything"],
 ] as const;
@@ -29,13 +29,13 @@ export function IssueDialog({ onClose }: { readonly onClose: () => void }) {
   return (
     <Dialog title="Issue a key" onClose={onClose}>
       <ActionForm action="Issue" onDo={issue} onCancel={onClose}>
-        <Choice label="It" value={kind} onChoose={(each) => setKind(each as KeyKind)} options={kinds} />
+        <Choice label="Kind" value={kind} onChoose={(each) => setKind(each as KeyKind)} options={kinds} />
         {kind === "model" ? (
           <TermFields terms={terms} onTerms={setTerms} />
         ) : (
-          <TextField label="Name" value={terms.name} onText={(name) => setTerms({ ...terms, name })} required />
+          <NameField value={terms.name} onText={(name) => setTerms({ ...terms, name })} />
         )}
-        <TextField label="Valid for" hint="Such as 90d, 12h or 30m." value={ttl} onText={setTtl} required />
+        <TtlField value={ttl} onText={setTtl} />
       </ActionForm>
     </Dialog>
   );

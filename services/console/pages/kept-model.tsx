@@ -73,8 +73,22 @@ function KeepForm({ id, wish }: { readonly id: string; readonly wish: ShownPlan[
         onDo={() => change("PUT /keeps/{model}", { ...at, body })}
       >
         <div class="two">
-          <TextField label="Number of machines" type="number" value={copies} onText={setCopies} required />
-          <TextField label="Only on these" value={machines} onText={setMachines} placeholder={all} />
+          <TextField
+            label="Number of machines"
+            param="copies"
+            type="number"
+            value={copies}
+            onText={setCopies}
+            required
+          />
+          <TextField
+            label="Only on these"
+            param="machines"
+            value={machines}
+            onText={setMachines}
+            suggest={{ of: "machines", isList: true }}
+            placeholder={all}
+          />
         </div>
         <p class="quiet">Machines with TRUNKLINE_MANAGE=place do this.</p>
       </ActionForm>

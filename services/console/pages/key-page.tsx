@@ -5,7 +5,7 @@ import { dayOf } from "#shared/process/clock.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
 import { to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
-import { Confirm, Dialog, FormDialog, TextAction, WindowButton } from "../dialogs.tsx";
+import { Confirm, Dialog, FormDialog, WindowButton } from "../dialogs.tsx";
 import { ActionForm, Choice, LinkButton } from "../forms.tsx";
 import { Answered, type Fact, Facts, FaultNotice, Page, Section } from "../parts.tsx";
 import { numberText, shortNumber } from "../quantity.ts";
@@ -13,7 +13,7 @@ import { mayChangeKeys } from "../session.ts";
 import { sumBy, sumOf } from "../usage-sums.ts";
 import { Bar, KeyName, KeyState, Name, Names, Time } from "../values.tsx";
 import { type Issued, IssuedDialog } from "./issue-key.tsx";
-import { bodyOf, TermFields, termsOf } from "./key-terms.tsx";
+import { bodyOf, TermFields, termsOf, TtlField } from "./key-terms.tsx";
 import { TrailTable } from "./trail-table.tsx";
 import { UsageTable } from "./usage-table.tsx";
 
@@ -128,15 +128,7 @@ function KeyActions({ shown: key }: { readonly shown: ShownKey }) {
           window={(close) => <TermsDialog shown={key} onClose={close} />}
         />
       )}
-      <TextAction
-        name="extend"
-        action="Extend"
-        label="Valid for, from now on"
-        hint="Such as 90d, 12h or 30m."
-        initial="90d"
-        required
-        onText={(ttl) => change("POST /keys/{id}/extend", { ...at, body: { ttl } })}
-      />
+      <WindowButton text="Extend" value="extend" window={(close) => <ExtendDialog shown={key} onClose={close} />} />
       <WindowButton text="New secret" value="rotate" window={(close) => <RotateDialog shown={key} onClose={close} />} />
       {key.state === "disabled" ? (
         <Confirm
@@ -179,6 +171,19 @@ function TermsDialog({ shown: key, onClose }: KeyDialogProps) {
   return (
     <FormDialog title={["Terms of ", <bdi>{key.name}</bdi>]} action="Save" onDo={save} onClose={onClose}>
       <TermFields terms={terms} onTerms={setTerms} />
+    </FormDialog>
+  );
+}
+
+function ExtendDialog({ shown: { id, name, expires_at: expiresAt }, onClose }: KeyDialogProps) {
+  const [ttl, setTtl] = useState("90d");
+  const extend = () => change("POST /keys/{id}/extend", { params: { id }, body: { ttl } });
+  return (
+    <FormDialog title={["Extend ", <bdi>{name}</bdi>]} action="Extend" onDo={extend} onClose={onClose}>
+      <p>
+        The key now expires <Time at={expiresAt} />.
+      </p>
+      <TtlField value={ttl} onText={setTtl} />
     </FormDialog>
   );
 }

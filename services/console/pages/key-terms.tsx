@@ -1,8 +1,12 @@
 import type { SentTo } from "#shared/admin/admin-call.ts";
+import { countText, readCount, readDuration } from "#shared/process/quantities.ts";
 import { type ShownTerms, type TermName, type TermRow, termRows } from "#shared/admin/key-terms.ts";
 import { allows } from "#shared/records/match-scope.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
-import { Check, Choice, listIn, TextField } from "../forms.tsx";
+import { ApiFault } from "../admin-api.ts";
+import { Check, Choice, listIn, TextField, type TextFieldProps } from "../forms.tsx";
+import { clock } from "../live.ts";
+import { Time } from "../values.tsx";
 import { MatchingModels } from "./matching-models.tsx";
 
 /** The terms of a key as a form has them: texts. A mark that the key has is "yes", and `per` the period of the budget. */
@@ -18,8 +22,9 @@ export function termsOf(key: ShownTerms & Pick<ShownKey, "name" | "scopes"> = { 
 
 function textOf(row: TermRow, value: ShownTerms[TermName]): string {
   if (row.kind === "mark") return (value ?? row.usual) ? "yes" : "";
-  if (typeof value !== "object") return String(value ?? "");
-  return value === null ? "" : "per" in value ? String(value.tokens) : value.join(" ");
+  if (typeof value === "number") return countText(value);
+  if (typeof value !== "object" || value === null) return "";
+  return "per" in value ? countText(value.tokens) : value.join(" ");
 }
 
 /** Returns the terms as the admin API takes them. Null takes a limit away. */
@@ -29,29 +34,37 @@ export function bodyOf(terms: Terms): SentTo<"POST /keys">["body"] {
     if (kind === "mark") return text === "yes";
     if (text === "") return null;
     if (kind === "machines") return listIn(text);
-    return kind === "budget" ? { tokens: Number(text), per: terms.per } : Number(text);
+    const count = readCount(text);
+    if (Number.isNaN(count))
+      throw new ApiFault(0, { message: "Must be a whole number, such as 60, 100k or 2M.", param: name });
+    return kind === "budget" ? { tokens: count, per: terms.per } : count;
   };
   const given = termRows.map((row) => [row[0], valueOf(row)]);
   return { name: terms.name, scopes: listIn(terms.scopes), ...Object.fromEntries(given) };
 }
 
+/** Returns the words of a term as a sentence. */
+function sentenceOf(row: TermRow): string {
+  const words = row.kind === "mark" && row.usual ? row.back : row.words;
+  const zero = row.kind !== "mark" && row.zero ? ` 0 for ${row.zero}.` : "";
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}.${zero}`;
+}
+
 export function TermFields({ terms, onTerms }: { readonly terms: Terms; readonly onTerms: (terms: Terms) => void }) {
   const field = (name: keyof Terms, label: string) => ({
     label,
+    param: name,
     value: terms[name],
     onText: (text: string) => onTerms({ ...terms, [name]: text }),
   });
+  const rowsOf = (kind: TermRow["kind"]) => termRows.filter(([, row]) => row.kind === kind);
   return (
     <>
-      <TextField
-        {...field("name", "Name")}
-        hint="A note for operators. Clients do not see it."
-        required
-        placeholder="alice's laptop"
-      />
+      <NameField {...field("name", "Name")} />
       <TextField
         {...field("scopes", "Models it may call")}
         hint="Ids, names or patterns with *, such as llama3.2 qwen*. A * alone allows all."
+        suggest={{ of: "models", isList: true }}
         required
       />
       <MatchingModels
@@ -60,25 +73,31 @@ export function TermFields({ terms, onTerms }: { readonly terms: Terms; readonly
         shownMax={12}
         none="No model that machines offer now matches."
       />
+      {rowsOf("machines").map(([name, row]) => (
+        <TextField
+          key={name}
+          {...field(name, row.title)}
+          placeholder={"without" in row ? row.without : "none"}
+          suggest={{ of: "machines", isList: true }}
+        />
+      ))}
       <div class="two">
-        {termRows.map(([name, row]) =>
-          row.kind === "mark" ? (
-            <Check
-              key={name}
-              label={row.title}
-              checked={terms[name] === "yes"}
-              onCheck={(checked) => onTerms({ ...terms, [name]: checked ? "yes" : "" })}
-            />
-          ) : (
-            <TextField
-              key={name}
-              {...field(name, row.kind === "budget" ? `${row.title}, in tokens` : row.title)}
-              type={row.kind === "machines" ? "text" : "number"}
-              placeholder={row.without ?? "none"}
-              hint={row.zero && `0 for ${row.zero}.`}
-            />
-          ),
-        )}
+        {rowsOf("count").map(([name, row]) => (
+          <TextField
+            key={name}
+            {...field(name, row.title)}
+            placeholder={"without" in row ? row.without : "none"}
+            hint={"zero" in row && sentenceOf(row)}
+          />
+        ))}
+        {rowsOf("budget").map(([name, row]) => (
+          <TextField
+            key={name}
+            {...field(name, `${row.title}, in tokens`)}
+            placeholder="none"
+            hint="Such as 500k or 2M."
+          />
+        ))}
         <Choice
           label="Budget for a"
           value={terms.per}
@@ -86,6 +105,15 @@ export function TermFields({ terms, onTerms }: { readonly terms: Terms; readonly
           options={periods}
         />
       </div>
+      {rowsOf("mark").map(([name, row]) => (
+        <Check
+          key={name}
+          label={row.title}
+          hint={sentenceOf(row)}
+          checked={terms[name] === "yes"}
+          onCheck={(checked) => onTerms({ ...terms, [name]: checked ? "yes" : "" })}
+        />
+      ))}
     </>
   );
 }
@@ -94,3 +122,28 @@ const periods = [
   ["day", "day (UTC)"],
   ["month", "month (UTC)"],
 ] as const;
+
+type OwnField = Pick<TextFieldProps, "value" | "onText">;
+
+export function NameField(props: OwnField) {
+  const hint = "A note for operators. Clients do not see it.";
+  return <TextField {...props} label="Name" param="name" hint={hint} required placeholder="alice's laptop" />;
+}
+
+/** A field for the time that a key is valid from now on, with the time at which it then expires. */
+export function TtlField(props: OwnField) {
+  const atMs = clock.value + readDuration(props.value);
+  const until = atMs < maxTimeMs && [" It then expires ", <Time at={new Date(atMs).toISOString()} />, "."];
+  return (
+    <TextField
+      {...props}
+      label="Valid for, from now on"
+      param="ttl"
+      hint={["A duration such as 90d, 12h or 30m.", until]}
+      required
+    />
+  );
+}
+
+/** The last time that a `Date` can have. */
+const maxTimeMs = 8.64e15;

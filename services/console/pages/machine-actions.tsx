@@ -40,6 +40,7 @@ export function MachineActions({ machine, record, inUse }: Changed) {
           title={`Rename ${machine}`}
           about="No request is refused meanwhile. Jobs under the old name have 30 seconds to finish."
           label="New name"
+          param="name"
           initial={machine}
           required
           onText={async (name) => {
@@ -53,6 +54,8 @@ export function MachineActions({ machine, record, inUse }: Changed) {
         action="Allowed models"
         confirm="Save"
         label="Models it may offer"
+        param="models"
+        suggest={{ of: "models", isList: true }}
         hint={patternsHint}
         initial={models?.join(" ") ?? ""}
         onText={(text) => {

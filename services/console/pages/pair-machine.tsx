@@ -29,12 +29,20 @@ export function PairDialog({ onClose, name: given = "" }: { readonly onClose: ()
         <ActionForm action="Make its line" onDo={pair} onCancel={onClose}>
           <TextField
             label="Name"
+            param="machine"
             hint="Letters, digits and hyphens, such as home-4090."
             value={name}
             onText={setName}
             required
           />
-          <TextField label="Models it may offer" hint={patternsHint} value={models} onText={setModels} />
+          <TextField
+            label="Models it may offer"
+            param="models"
+            hint={patternsHint}
+            suggest={{ of: "models", isList: true }}
+            value={models}
+            onText={setModels}
+          />
         </ActionForm>
       ) : (
         <Waiting join={join} onAgain={() => setJoin(undefined)} />

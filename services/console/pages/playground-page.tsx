@@ -115,7 +115,7 @@ function ModelField({ model, models }: Pick<PromptProps, "model" | "models">) {
       label="Model"
       value={typed ?? model}
       placeholder={model}
-      suggestions={models}
+      suggest={{ of: models }}
       onFocus={() => setTyped("")}
       onText={(text) => {
         setTyped(text);
@@ -164,10 +164,10 @@ function Prompt({ model, models, takesImages, onAsk }: PromptProps) {
   return (
     <form class="prompt" onSubmit={submit}>
       <Field label="Message" hint="Enter sends. Shift+Enter starts a new line.">
-        {(id, hintId) => (
+        {(id, attributes) => (
           <textarea
             id={id}
-            aria-describedby={hintId}
+            {...attributes}
             rows={2}
             value={text}
             onInput={(event) => setText(event.currentTarget.value)}

@@ -125,6 +125,7 @@ function RouteDialog({ route, onClose }: RouteProps) {
     >
       <TextField
         label="Name"
+        param="route"
         value={name}
         onText={setName}
         required
@@ -157,6 +158,7 @@ function TargetFields({ drafts, place, onDrafts }: TargetProps) {
   const draft = drafts[place] ?? emptyDraft;
   const put = (part: Partial<Draft>): void => onDrafts(drafts.with(place, { ...draft, ...part }));
   const field = (name: "model" | "machines" | "label") => ({
+    param: `targets[${place}].${name}`,
     value: draft[name],
     onText: (text: string) => put({ [name]: text }),
   });
@@ -166,9 +168,14 @@ function TargetFields({ drafts, place, onDrafts }: TargetProps) {
     <fieldset>
       <legend>{isFirst ? "First" : `Then, ${place + 1}.`}</legend>
       <div class="two">
-        <TextField label="Model" {...field("model")} required />
-        <TextField label="Only on machines" {...field("machines")} placeholder="all" />
-        <TextField label="Only with the label" {...field("label")} placeholder="none" />
+        <TextField label="Model" {...field("model")} suggest={{ of: "models" }} required />
+        <TextField
+          label="Only on machines"
+          {...field("machines")}
+          suggest={{ of: "machines", isList: true }}
+          placeholder="all"
+        />
+        <TextField label="Only with the label" {...field("label")} suggest={{ of: "labels" }} placeholder="none" />
       </div>
       <div class="actions">
         <Check label="external machines" checked={draft.external} onCheck={(external) => put({ external })} />

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { alignedTable, cutText } from "../../../services/cli/terminal/table-text.ts";
-import { countText, fromNow } from "../../../services/cli/terminal/quantity-text.ts";
+import { countText, fromNow } from "#shared/process/quantities.ts";
 
 test("columns line up also where characters are two columns wide", () => {
   const rows = [

@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { duration, durationMsMax, formatDuration } from "#shared/records/shown-key.ts";
+import { formatDuration } from "#shared/process/quantities.ts";
+import { duration, durationMsMax } from "#shared/records/shown-key.ts";
 
 test.each([
   ["90d", 7_776_000_000],
