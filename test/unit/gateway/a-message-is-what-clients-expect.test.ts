@@ -14,22 +14,11 @@ import { ContextOverflow, tellOverflow } from "../../../services/agent/runtimes/
 import { rendererOf } from "../../harness/read-requests.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 import { regular, runtimeEvents } from "../answer/answers.ts";
+import { calls, given, namedEventsIn, says, stop, thinks, type Told, usage } from "../answer/events.ts";
 
-type Told = Readonly<Record<string, unknown>>;
 type Block = { type: string; text?: string; thinking?: string; signature?: string; input?: unknown };
 
 const head = { id: "msg_1", createdSeconds: 7, model: "llama3" };
-const usage = { kind: "usage", promptTokens: 7, completionTokens: 5, cachedTokens: 3, reasoningTokens: 2 } as const;
-const stop: AnswerEvent[] = [{ kind: "finish", reason: "stop" }, usage];
-const says = (text: string): AnswerEvent => ({ kind: "text", text });
-const thinks = (text: string): AnswerEvent => ({ kind: "reasoning", text });
-const calls = (index: number): AnswerEvent => ({
-  kind: "tool-call-start",
-  index,
-  id: `call_${index}`,
-  name: "weather",
-});
-const given = (index: number, text: string): AnswerEvent => ({ kind: "tool-call-delta", index, arguments: text });
 
 /** Fields of Anthropic's that mean nothing here. Clients read them without a look whether they are there. */
 const untold = {
@@ -39,21 +28,10 @@ const untold = {
 const textBlock = { type: "text", citations: null };
 const call = { type: "tool_use", id: "call_0", name: "weather", caller: { type: "direct" } };
 
-/** The events of a stream, which all come with their name. */
-function eventsIn(bytes: Uint8Array): Told[] {
-  const blocks = Buffer.from(bytes).toString().split("\n\n").filter(Boolean);
-  return blocks.map((block) => {
-    const [, name, data = ""] = /^(?::.*\n)?event: (\S+)\ndata: ([^\r\n]*)$/.exec(block) ?? [];
-    const told = JSON.parse(data) as Told;
-    expect(told["type"]).toBe(name);
-    return told;
-  });
-}
-
 function streamed(events: readonly AnswerEvent[]): Told[] {
   const stream = new MessageStream(head);
   const pieces = [...events.map((event) => stream.push([event])), stream.end()];
-  return pieces.flatMap(eventsIn);
+  return pieces.flatMap(namedEventsIn);
 }
 
 function whole(events: readonly AnswerEvent[]): Told {
@@ -161,7 +139,7 @@ test("a message has a longest length, and says which", () => {
 test("a message's stream ends a call as soon as its arguments are whole, so that the next one is not kept waiting", () => {
   const stream = new MessageStream(head);
   stream.push([calls(0), given(0, '{"a":"}"}'), calls(1)]);
-  const next = eventsIn(stream.push([given(1, '{"b":')]));
+  const next = namedEventsIn(stream.push([given(1, '{"b":')]));
   expect(next).toMatchObject([{ type: "content_block_delta", index: 1 }]);
 });
 
@@ -169,7 +147,7 @@ test("a message's stream does not keep more than a limit waiting behind a call w
   const stream = new MessageStream(head);
   stream.push([calls(0)]);
   expect(stream.push([says("a".repeat(heldCharactersMax - 100))])).toHaveLength(0);
-  expect(eventsIn(stream.push([says("a".repeat(100))])).map(({ type }) => type)).toContain("content_block_stop");
+  expect(namedEventsIn(stream.push([says("a".repeat(100))])).map(({ type }) => type)).toContain("content_block_stop");
   expect(faultThrownBy(() => stream.push([given(0, "{}")])).code).toBe("upstream_error");
 });
 
@@ -225,7 +203,7 @@ test("a stream that breaks off says so in an event, and no end follows", () => {
   const { ends } = rendering;
   rendererOf(rendering, head).push([says("Hel")]);
   expect(ends.whole).toHaveLength(0);
-  expect(eventsIn(ends.failed(new Fault("upstream_error", { message: "The runtime failed." })))).toEqual([
+  expect(namedEventsIn(ends.failed(new Fault("upstream_error", { message: "The runtime failed." })))).toEqual([
     {
       type: "error",
       error: { type: "api_error", message: "The runtime failed.", code: "upstream_error", param: null },

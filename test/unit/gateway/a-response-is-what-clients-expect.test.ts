@@ -13,39 +13,16 @@ import { responseCharactersMax } from "../../../services/gateway/apis/responses/
 import { rendererOf } from "../../harness/read-requests.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 import { regular, runtimeEvents } from "../answer/answers.ts";
+import { calls, given, namedEventsIn, says, stop, thinks, type Told, usage } from "../answer/events.ts";
 import { readResponse } from "./response-requests.ts";
-
-type Told = Readonly<Record<string, unknown>>;
 
 const head = { id: "resp_1", createdSeconds: 7, model: "llama3" };
 const { terms } = readResponse({ instructions: "Be kind.", metadata: { team: "blue" }, temperature: 0.5 }).form;
-const usage = { kind: "usage", promptTokens: 7, completionTokens: 5, cachedTokens: 3, reasoningTokens: 2 } as const;
-const stop: AnswerEvent[] = [{ kind: "finish", reason: "stop" }, usage];
-const says = (text: string): AnswerEvent => ({ kind: "text", text });
-const thinks = (text: string): AnswerEvent => ({ kind: "reasoning", text });
-const calls = (index: number): AnswerEvent => ({
-  kind: "tool-call-start",
-  index,
-  id: `call_${index}`,
-  name: "weather",
-});
-const given = (index: number, text: string): AnswerEvent => ({ kind: "tool-call-delta", index, arguments: text });
-
-/** The events of a stream, which all come with their name and their number. */
-function eventsIn(bytes: Uint8Array): Told[] {
-  const blocks = Buffer.from(bytes).toString().split("\n\n").filter(Boolean);
-  return blocks.map((block) => {
-    const [, name, data = ""] = /^event: (\S+)\ndata: ([^\r\n]*)$/.exec(block) ?? [];
-    const told = JSON.parse(data) as Told;
-    expect(told["type"]).toBe(name);
-    return told;
-  });
-}
 
 function streamed(events: readonly AnswerEvent[], asked = terms): Told[] {
   const stream = new ResponseRenderer(head, asked, { streamed: true });
   const pieces = [...events.map((event) => stream.push([event])), stream.end()];
-  return pieces.flatMap(eventsIn);
+  return pieces.flatMap(namedEventsIn);
 }
 
 function whole(events: readonly AnswerEvent[], asked = terms): Told {
@@ -183,10 +160,10 @@ test("a response's stream numbers its events without a gap", () => {
 
 test("a response's stream that breaks off says so as clients of either kind read it, with the next number", () => {
   const stream = new ResponseRenderer(head, terms, { streamed: true });
-  const before = eventsIn(stream.push([says("Hel")])).length;
+  const before = namedEventsIn(stream.push([says("Hel")])).length;
   const error = { message: "The runtime failed.", type: "server_error", param: null, code: "upstream_error" };
   const { type: _, ...flat } = error;
-  expect(eventsIn(stream.failed(new Fault("upstream_error", { message: error.message })))).toEqual([
+  expect(namedEventsIn(stream.failed(new Fault("upstream_error", { message: error.message })))).toEqual([
     { type: "error", sequence_number: before, error, ...flat },
   ]);
 });
@@ -211,9 +188,9 @@ test("a response's stream begins anew where a request goes to another machine", 
   const rendering = renderResponse(terms, { streamed: true });
   const { ends } = rendering;
   rendererOf(rendering, head).push([says("Hel")]);
-  const again = eventsIn(rendererOf(rendering, { ...head, model: "llama3:8b" }).push([says("Hello")]));
+  const again = namedEventsIn(rendererOf(rendering, { ...head, model: "llama3:8b" }).push([says("Hello")]));
   expect(again[0]).toMatchObject({ sequence_number: 0, response: { model: "llama3:8b" } });
-  const [error] = eventsIn(ends.failed(new Fault("upstream_error", { message: "The runtime failed." })));
+  const [error] = namedEventsIn(ends.failed(new Fault("upstream_error", { message: "The runtime failed." })));
   expect(error).toMatchObject({ type: "error", sequence_number: again.length });
   expect(ends.whole).toHaveLength(0);
 });
@@ -247,7 +224,7 @@ test("a response that was to be stored and is not says so in all of its last byt
   const { terms: storing } = readResponseRequest(asked, new Map()).form;
   const stream = new ResponseRenderer(head, storing, { streamed: true });
   const last = Buffer.concat([stream.push([says('"store":true'), ...stop]), stream.end()]);
-  const [told, untold] = [eventsIn(last), eventsIn(withoutStore(last))];
+  const [told, untold] = [namedEventsIn(last), namedEventsIn(withoutStore(last))];
   const all = told.flatMap(({ response }) => (response === undefined ? [] : [response]));
   expect(all).toMatchObject([{ store: true }, { store: true }, { store: true, status: "completed" }]);
   expect(untold).toEqual(

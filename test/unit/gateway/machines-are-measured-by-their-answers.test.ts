@@ -124,6 +124,21 @@ function memory() {
   return { clock, all, asked, place, attic: { machine: "attic", epoch: bootAt(0) } };
 }
 
+/** The speed that is measured by an answer which begins after so long, and takes so long from there. */
+function measuredBy(
+  { beginsMs, takesMs }: { beginsMs: number; takesMs: number },
+  how: { tokens?: number; whole?: boolean; isCold?: boolean; heldBack?: boolean } = {},
+): MeasuredSpeed | undefined {
+  const { tokens = 101, heldBack = false, ...placed } = how;
+  const { clock, all, place } = memory();
+  const job = place(bootAt(0), placed);
+  clock.advance(beginsMs);
+  job.answering();
+  clock.advance(takesMs);
+  job.ended({ ...end(tokens), heldBack });
+  return all.speeds.of("attic", "m", clock.now());
+}
+
 const end = (tokens: number) => ({
   end: {
     finishReason: "stop" as const,
@@ -134,35 +149,16 @@ const end = (tokens: number) => ({
 });
 
 test("a machine that claims many tokens, or no time at all, seems no faster by it", () => {
-  const [honest, boasting] = [101, 1_000_000].map((tokens): MeasuredSpeed | undefined => {
-    const { clock, all, place } = memory();
-    const job = place();
-    clock.advance(500);
-    job.answering();
-    clock.advance(1_000);
-    job.ended(end(tokens));
-    return all.speeds.of("attic", "m", clock.now());
-  });
+  const times = { beginsMs: 500, takesMs: 1_000 };
+  const [honest, boasting] = [101, 1_000_000].map((tokens) => measuredBy(times, { tokens }));
   expect(honest?.tokenMs).toBeCloseTo(10, 0);
   expect(boasting?.tokenMs).toBeGreaterThan((honest?.tokenMs ?? NaN) / 1.4);
 });
 
 test("the time of an answer in one piece is divided between prompt and answer", () => {
-  const { clock, all, place } = memory();
-  const job = place(bootAt(0), { whole: true });
-  clock.advance(1_500);
-  job.answering();
-  job.ended(end(101));
-  const { beginMs, promptTokenMs, tokenMs = NaN } = all.speeds.of("attic", "m", clock.now()) ?? speed(NaN);
+  const measured = measuredBy({ beginsMs: 1_500, takesMs: 0 }, { whole: true });
+  const { beginMs, promptTokenMs, tokenMs = NaN } = measured ?? speed(NaN);
   expect(beginMs + 1_000 * promptTokenMs + 100 * tokenMs).toBeCloseTo(1_500, -2);
-});
-
-test("a failed job tells nothing of the machine's speed", () => {
-  const { clock, all, place } = memory();
-  const job = place();
-  clock.advance(500);
-  job.ended();
-  expect(all.speeds.of("attic", "m", clock.now())).toBeUndefined();
 });
 
 test("an estimate of prompts and answers comes near what machines count", () => {
@@ -193,26 +189,12 @@ test("a machine has cached no more of a prompt than its window holds", () => {
 });
 
 test("an answer that its client held back tells nothing of the machine's speed after the first token", () => {
-  const { clock, all, place } = memory();
-  const job = place();
-  clock.advance(500);
-  job.answering();
-  clock.advance(600_000);
-  job.ended({ ...end(101), heldBack: true });
-  expect(all.speeds.of("attic", "m", clock.now())).toEqual({
-    beginMs: expect.any(Number),
-    promptTokenMs: expect.any(Number),
-  });
+  const measured = measuredBy({ beginsMs: 500, takesMs: 600_000 }, { heldBack: true });
+  expect(measured).toEqual({ beginMs: expect.any(Number), promptTokenMs: expect.any(Number) });
 });
 
 test.each([false, true])("the load of a model makes its machine no slower (in one piece: %s)", (whole) => {
-  const { clock, all, place } = memory();
-  const job = place(bootAt(0), { whole, isCold: true });
-  clock.advance(20_000);
-  job.answering();
-  clock.advance(1_000);
-  job.ended(end(101));
-  expect(all.speeds.of("attic", "m", clock.now())).toBeUndefined();
+  expect(measuredBy({ beginsMs: 20_000, takesMs: 1_000 }, { whole, isCold: true })).toBeUndefined();
 });
 
 test("the load of a machine is that of the gateway's own jobs, and the backlog is theirs until their first tokens", () => {

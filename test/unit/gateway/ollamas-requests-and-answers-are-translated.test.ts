@@ -8,6 +8,7 @@ import { readRequest, rendererOf } from "../../harness/read-requests.ts";
 import { renderOllama } from "../../../services/gateway/apis/ollama/render-ollama.ts";
 import { faultThrownBy } from "../../harness/fault-thrown-by.ts";
 import { regular, runtimeEvents } from "../answer/answers.ts";
+import { calls, given, stop } from "../answer/events.ts";
 import { completeBody } from "#shared/protocol/job-bodies.ts";
 import type { ReadRequest } from "../../../services/gateway/requests/read-request.ts";
 import { withoutLatest } from "../../../services/gateway/requests/resolve-model.ts";
@@ -23,10 +24,6 @@ interface Message {
 const terms: OllamaTerms = { shape: "chat", model: "llama3:latest", loads: false };
 const head = { id: "a", createdSeconds: 7, model: "llama3" };
 const timings: AnswerTimings = { queuedMs: 10, firstTokenMs: 30, totalMs: 100, loadMs: 5 };
-const usage: AnswerEvent = { kind: "usage", promptTokens: 7, completionTokens: 5 };
-const stop: AnswerEvent[] = [{ kind: "finish", reason: "stop" }, usage];
-const calls = (index: number): AnswerEvent => ({ kind: "tool-call-start", index, id: `c${index}`, name: "weather" });
-const given = (index: number, text: string): AnswerEvent => ({ kind: "tool-call-delta", index, arguments: text });
 
 function rendered(events: readonly AnswerEvent[], streamed: boolean, own = terms): Told[] {
   const renderer = rendererOf(renderOllama(own, { streamed }), head);
@@ -39,8 +36,8 @@ function rendered(events: readonly AnswerEvent[], streamed: boolean, own = terms
 test("calls whose arguments come interleaved, and over several lines, are whole in one line", () => {
   const events = [calls(0), calls(1), given(0, '{"city":\n'), given(1, "{}"), given(0, '"Oslo"}'), ...stop];
   const made = [
-    { id: "c0", function: { index: 0, name: "weather", arguments: { city: "Oslo" } } },
-    { id: "c1", function: { index: 1, name: "weather", arguments: {} } },
+    { id: "call_0", function: { index: 0, name: "weather", arguments: { city: "Oslo" } } },
+    { id: "call_1", function: { index: 1, name: "weather", arguments: {} } },
   ];
   const message = { role: "assistant", content: "", tool_calls: made };
   expect(rendered(events, true)).toMatchObject([

@@ -1,4 +1,6 @@
-import type { KeyLimits } from "#shared/records/key-record.ts";
+import type { IncomingHttpHeaders } from "node:http";
+import type { KeyLimits, KeyRecord } from "#shared/records/key-record.ts";
+import type { Limits, Settled, Settlement } from "../../../services/gateway/limits/limits.ts";
 import { Settlements } from "../../../services/gateway/limits/settlements.ts";
 import { LocalLimits } from "../../../services/gateway/limits/local-limits.ts";
 import type { ModelTarget } from "../../../services/gateway/routing/job-placements.ts";
@@ -21,6 +23,49 @@ export interface WishedRequest extends Partial<Pick<ReadRequest, "kind" | "effor
   readonly limits?: KeyLimits;
 }
 
+const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+
+/** The books of a gateway that is alone: what it settled in its own limits, and what it wrote for all gateways. */
+export function booksOfATest(clock: TurnableClock) {
+  const written: Settlement[] = [];
+  const settled: Settled[] = [];
+  const limits = new LocalLimits({ clock, spent: () => 0 });
+  const local: ConstructorParameters<typeof Settlements>[0]["local"] = {
+    gateways: 1,
+    settle: (each) => (settled.push(each), limits.settle(each)),
+    takeCharges: () => [],
+    grow: (growth) => limits.grow(growth),
+    adopt: (reservation) => limits.adopt(reservation),
+  };
+  const book = {
+    settle: async (settlement: Settlement) => (written.push(settlement), { gateways: 1, grown: [], admissions: [] }),
+  };
+  const settlements = new Settlements({ book, local, gateway: "gateway", clock, log });
+  return { written, settled, local: limits, settlements };
+}
+
+/** What nobody asks for a key without limits. */
+export const noLimits: Limits = {
+  admit: async () => Promise.reject(new Error("a key without limits asks for nothing")),
+  limitStatus: async () => ({}),
+  occupy: () => {
+    throw new Error("a key without limits occupies nothing");
+  },
+};
+
+/** A request that came for this key, and is not read yet. */
+export function requestFor(
+  record: KeyRecord,
+  given: { clock: TurnableClock; settlements: Settlements; limits?: Limits; headers?: IncomingHttpHeaders },
+): ModelRequest {
+  const { clock, settlements, limits = noLimits, headers = {} } = given;
+  const from = { address: "10.0.0.7", path: "/v1/chat/completions", headers };
+  return new ModelRequest(
+    { id: "req_1", key: record, from, leaving: new AbortController() },
+    { limits, settlements, clock, log },
+  );
+}
+
 /** A request that was read, and that nothing has become of yet. */
 export function requestOfATest(clock: TurnableClock, wish: WishedRequest = {}): ModelRequest {
   const {
@@ -33,26 +78,11 @@ export function requestOfATest(clock: TurnableClock, wish: WishedRequest = {}): 
     effort,
     machines,
   } = wish;
-  const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
-  const local = new LocalLimits({ clock, spent: () => 0 });
-  const book = { settle: async () => ({ gateways: 1, grown: [], admissions: [] }) };
-  const limits = {
-    admit: async () => Promise.reject(new Error("a key without limits asks for nothing")),
-    limitStatus: async () => ({}),
-    occupy: () => {
-      throw new Error("a key without limits occupies nothing");
-    },
-  };
-  const settlements = new Settlements({ book, local, gateway: "gateway", clock, log });
-  const from = { address: "10.0.0.7", path: "/v1/chat/completions", headers: {} };
   const record = {
     ...key(wish.limits === undefined ? {} : { limits: wish.limits }),
     id: keyId as ReturnType<typeof key>["id"],
   };
-  const request = new ModelRequest(
-    { id: "req_1", key: record, from, leaving: new AbortController() },
-    { limits, settlements, clock, log },
-  );
+  const request = requestFor(record, { clock, settlements: booksOfATest(clock).settlements });
   const [model = ""] = models;
   const asked = routed === undefined ? { model } : { model: routed, routed, routedTo: model };
   request.asksFor({ streamed: !whole, ...asked });

@@ -122,24 +122,14 @@ test("a gateway grants its share for a moment more, until the others have told t
   expect(await kept()).toBe("shared");
 });
 
-test("a store that is away is asked once in a second, by no request", async () => {
-  const { ask, store, clock } = await open();
-  store.failure = awayFault;
-  for (let each = 0; each < 10; each += 1) await ask({});
-  expect(store.asked).toBe(1);
-  await clock.advanceAwaiting(5_000);
-  await Promise.all(Array.from({ length: 10 }, () => ask({})));
-  expect(store.asked).toBe(1);
-  store.failure = undefined;
-  await clock.advanceAwaiting(4_000);
-  expect(keptOf(await ask({}))).toBe("shared");
-});
-
-test("the fall and the return of a store that limits share are told once, and the store is asked again for every request", async () => {
+test("a store that is away is asked once in a second, by no request, and its fall and its return are told once", async () => {
   const { ask, store, clock, logged } = await open();
   store.failure = awayFault;
   await Promise.all(Array.from({ length: 5 }, () => ask({})));
-  await clock.advanceAwaiting(3_000);
+  const asked = store.asked;
+  await clock.advanceAwaiting(5_000);
+  await Promise.all(Array.from({ length: 10 }, () => ask({})));
+  expect(store.asked).toBe(asked);
   store.failure = undefined;
   await clock.advanceAwaiting(4_000);
   for (let each = 0; each < 3; each += 1) expect(keptOf(await ask({}))).toBe("shared");

@@ -1,53 +1,29 @@
 import { writerOf } from "../writer-of-a-test.ts";
 import { beforeEach, expect, test, vi } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import type { Settlement } from "../../../../services/gateway/limits/limits.ts";
-import { LocalLimits } from "../../../../services/gateway/limits/local-limits.ts";
 import type { AnswerRenderer } from "../../../../services/gateway/jobs/answer-parts.ts";
 import { resumedJob } from "../../../../services/gateway/jobs/resume-answer.ts";
-import { ModelRequest } from "../../../../services/gateway/requests/request.ts";
+import type { ModelRequest } from "../../../../services/gateway/requests/request.ts";
 import { staying } from "../../../../services/gateway/requests/resumable-answer.ts";
-import { Settlements } from "../../../../services/gateway/limits/settlements.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 import { payloadOf } from "../../../harness/answer-payload.ts";
 import { StoreOfATest } from "../keys/keys-of-a-test.ts";
 import { offerOf } from "../offers.ts";
+import { booksOfATest, requestFor } from "../request-of-a-test.ts";
 
-const from = (headers = {}) => ({ address: "10.0.0.7", path: "/v1/chat/completions", headers });
 const nothing: AnswerRenderer = { push: () => new Uint8Array(), end: () => new Uint8Array() };
 const some: AnswerRenderer = { push: () => Buffer.from("x"), end: () => new Uint8Array() };
 
 let clock: TurnableClock;
-let written: Settlement[];
-let settlements: Settlements;
-let local: LocalLimits;
+let books: ReturnType<typeof booksOfATest>;
 beforeEach(() => {
   clock = new TurnableClock();
-  written = [];
-  local = new LocalLimits({ clock, spent: () => 0 });
-  settlements = new Settlements({
-    book: { settle: async (settlement) => (written.push(settlement), { gateways: 1, grown: [], admissions: [] }) },
-    local,
-    gateway: "gateway",
-    clock,
-    log: { info: () => undefined, warn: () => undefined, error: () => undefined },
-  });
+  books = booksOfATest(clock);
 });
 
 function open(headers = {}): ModelRequest {
   const { record } = new StoreOfATest().add({ expiresAt: 1 });
-  const limits = {
-    admit: async () => Promise.reject(new Error("a key without limits asks for nothing")),
-    limitStatus: async () => ({}),
-    occupy: () => {
-      throw new Error("a key without limits occupies nothing");
-    },
-  };
-  const log = { warn: () => undefined };
-  const account = new ModelRequest(
-    { id: "req_1", key: record, from: from(headers), leaving: new AbortController() },
-    { limits, settlements, clock, log },
-  );
+  const account = requestFor(record, { settlements: books.settlements, clock, headers });
   account.asksFor({ model: "llama3", streamed: true });
   return account;
 }
@@ -57,7 +33,7 @@ const ceiling = { promptTokens: 10, prompts: 1, answers: 1, answerTokens: 10 };
 async function booked(): Promise<{ requests: number; failed: number; promptTokens: number; completionTokens: number }> {
   await clock.advanceAwaiting(1_000);
   const sum = { requests: 0, failed: 0, promptTokens: 0, completionTokens: 0 };
-  for (const row of written.flatMap(({ usage }) => usage)) {
+  for (const row of books.written.flatMap(({ usage }) => usage)) {
     for (const field of ["requests", "failed", "promptTokens", "completionTokens"] as const) sum[field] += row[field];
   }
   return sum;
@@ -69,14 +45,8 @@ const resumed = (countedTokens: number) => ({ answer: "a", created: 1, model: "l
 
 test("an answer that another gateway goes on with is one request, with its prompt and the tokens that came to each of the two", async () => {
   const first = open();
-  await first.admit(
-    {
-      promptTokens: 10,
-      tokens: 110,
-      ceiling: { promptTokens: 1_000, prompts: 1, answers: 1, answerTokens: 100 },
-    },
-    new AbortController().signal,
-  );
+  const large = { ...ceiling, promptTokens: 1_000, answerTokens: 100 };
+  await first.admit({ promptTokens: 10, tokens: 110, ceiling: large }, new AbortController().signal);
   const before = follow(first);
   before.onOffer(offerOf("attic"));
   before.on({ kind: "accepted", state: "running" });

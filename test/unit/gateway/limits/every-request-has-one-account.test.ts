@@ -1,13 +1,12 @@
 import { writerOf } from "../writer-of-a-test.ts";
 import { modelOf } from "../machines-of-a-fleet.ts";
 import { offerOf } from "../offers.ts";
+import { booksOfATest, requestFor } from "../request-of-a-test.ts";
 import { beforeEach, expect, test } from "vitest";
 import type { KeyLimits } from "#shared/records/key-record.ts";
-import type { Admission, Demand, Limits, Settled, Settlement } from "../../../../services/gateway/limits/limits.ts";
-import { LocalLimits } from "../../../../services/gateway/limits/local-limits.ts";
+import type { Admission, Demand, Limits } from "../../../../services/gateway/limits/limits.ts";
 import { windowTokensMax } from "../../../../services/gateway/limits/token-estimates.ts";
-import { ModelRequest } from "../../../../services/gateway/requests/request.ts";
-import { Settlements } from "../../../../services/gateway/limits/settlements.ts";
+import type { ModelRequest } from "../../../../services/gateway/requests/request.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 import { payloadOf, plainly } from "../../../harness/answer-payload.ts";
@@ -15,52 +14,24 @@ import { StoreOfATest } from "../keys/keys-of-a-test.ts";
 import type { AnswerCourse } from "../../../../services/gateway/jobs/answer-course.ts";
 
 let clock: TurnableClock;
-let written: Settlement[];
-let settled: Settled[];
-let settlements: Settlements;
+let books: ReturnType<typeof booksOfATest>;
 let limits: Limits;
 beforeEach(() => {
   clock = new TurnableClock();
-  const ofThisTest: Settlement[] = [];
-  written = ofThisTest;
-  settled = [];
-  const local: LocalLimits = new LocalLimits({ clock, spent: () => 0 });
+  books = booksOfATest(clock);
+  const { local } = books;
   limits = {
     admit: async (demand) => local.admit(demand),
     limitStatus: (key) => local.limitStatus(key),
     occupy: (key) => ({ ...key, tokens: 0, budgetTokens: 0, kept: "here" }),
   };
-  settlements = new Settlements({
-    book: { settle: async (settlement) => (ofThisTest.push(settlement), { gateways: 1, grown: [], admissions: [] }) },
-    local: {
-      gateways: 1,
-      settle: (each) => (settled.push(each), local.settle(each)),
-      takeCharges: () => [],
-      grow: (growth) => local.grow(growth),
-      adopt: (reservation) => local.adopt(reservation),
-    },
-    gateway: "gateway",
-    clock,
-    log: { info: () => undefined, warn: () => undefined, error: () => undefined },
-  });
 });
 
 const told = writerOf();
 const rendering = { streamed: true, render: plainly };
-const from = { address: "10.0.0.7", path: "/v1/chat/completions", headers: {} };
 function open(keyLimits?: KeyLimits): { account: ModelRequest; keyId: string } {
-  const { record } = new StoreOfATest().add({
-    expiresAt: 1,
-    ...(keyLimits === undefined ? {} : { limits: keyLimits }),
-  });
-  const log = { warn: () => undefined };
-  return {
-    account: new ModelRequest(
-      { id: "req_1", key: record, from, leaving: new AbortController() },
-      { limits, settlements, clock, log },
-    ),
-    keyId: record.id,
-  };
+  const { record } = new StoreOfATest().add({ expiresAt: 1, ...(keyLimits !== undefined && { limits: keyLimits }) });
+  return { account: requestFor(record, { limits, settlements: books.settlements, clock }), keyId: record.id };
 }
 const ceiling = { promptTokens: 1_000, prompts: 1, answers: 1, answerTokens: 100 };
 const demanded = { promptTokens: 10, tokens: 110, ceiling };
@@ -76,7 +47,7 @@ async function offered(account: ModelRequest, more: Parameters<typeof offerOf>[1
 
 async function usage(): Promise<UsageRow[]> {
   await clock.advanceAwaiting(1_000);
-  return written.flatMap((settlement) => settlement.usage);
+  return books.written.flatMap((settlement) => settlement.usage);
 }
 
 test("the usage of a request is what its machine says, with the machine, the first token, and how it ended", async () => {
@@ -152,7 +123,7 @@ test("the usage of a request is written once when the client left before its req
   const left = AbortSignal.abort(new Error("the client left"));
   await expect(async () => admit(account, left)).rejects.toThrow("the client left");
   expect(await usage()).toMatchObject([{ requests: 1, failed: 1, promptTokens: 0, completionTokens: 0 }]);
-  expect(settled).toEqual([]);
+  expect(books.settled).toEqual([]);
   const { account: next } = open({ concurrency: 1 });
   expect(await admit(next)).toMatchObject({ fault: undefined });
 });
@@ -216,7 +187,7 @@ test("the reservation of a request on its key is settled with what it took", asy
   following.on({ kind: "accepted" });
   following.on({ kind: "usage", usage: { promptTokens: 12, completionTokens: 34 } });
   account.close(200);
-  expect(settled).toMatchObject([{ ran: true, usedTokens: 46, reservation: { tokens: 110 } }]);
+  expect(books.settled).toMatchObject([{ ran: true, usedTokens: 46, reservation: { tokens: 110 } }]);
 });
 
 test("the reservation of a request on its key is given back whole when no machine took it", async () => {
@@ -224,7 +195,7 @@ test("the reservation of a request on its key is given back whole when no machin
   await admit(account);
   account.endedIn("agent_offline");
   account.close(200);
-  expect(settled).toMatchObject([{ ran: false, usedTokens: 0 }]);
+  expect(books.settled).toMatchObject([{ ran: false, usedTokens: 0 }]);
 });
 
 test("the reservation of a request on its key is given back when the client leaves while it is being admitted", async () => {
@@ -240,11 +211,11 @@ test("the reservation of a request on its key is given back when the client leav
   const { account } = open(concurrency);
   const admitting = admit(account);
   account.close(200);
-  expect(settled).toEqual([]);
+  expect(books.settled).toEqual([]);
   asked.resolve();
   await admitting;
   expect(await usage()).toHaveLength(1);
-  expect(settled).toMatchObject([{ ran: false }]);
+  expect(books.settled).toMatchObject([{ ran: false }]);
 });
 
 test("a request that takes from its key is admitted at the second attempt when a seat was just left at another gateway, and refused after it", async () => {
@@ -253,15 +224,7 @@ test("a request that takes from its key is admitted at the second attempt when a
   const real = limits;
   let attempts = 0;
   limits = { ...real, admit: async (demand) => ((attempts += 1) === 1 ? refusal : real.admit(demand)) };
-  const second = new ModelRequest(
-    {
-      id: "req_2",
-      key: new StoreOfATest().add({ expiresAt: 1, limits: concurrency }).record,
-      from,
-      leaving: new AbortController(),
-    },
-    { limits, settlements, clock, log: { warn: () => undefined } },
-  );
+  const { account: second } = open(concurrency);
   const admitted = admit(second);
   await clock.advanceAwaiting(150);
   expect((await admitted).fault).toBeUndefined();
