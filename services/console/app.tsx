@@ -1,7 +1,8 @@
 import type { FunctionComponent } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { type ApiFault, faultOf } from "./admin-api.ts";
 import { path, to } from "./address.ts";
+import { announcement } from "./announce.ts";
 import { Confirm } from "./dialogs.tsx";
 import { Button } from "./forms.tsx";
 import { Finder } from "./finder.tsx";
@@ -43,6 +44,7 @@ const pages: Readonly<Record<string, readonly [title: string, page: FunctionComp
 
 export function App() {
   const { value } = session;
+  usePageFocus();
   if (value.state === "opening") return <p class="first-word">Trunkline opens…</p>;
   if (value.state === "out") return <SignIn fault={value.fault} />;
   const [name = "overview", ...rest] = path.value;
@@ -54,7 +56,12 @@ export function App() {
       </a>
       <Side at={name} me={value.me} />
       <div class="content">
-        <Staleness />
+        <div role="status">
+          <Staleness />
+        </div>
+        <p class="unseen" role="status">
+          {announcement}
+        </p>
         <Current rest={rest} />
       </div>
     </div>
@@ -63,6 +70,16 @@ export function App() {
 
 const addressOf = (name: string): string => to(name === "overview" ? [] : [name]);
 const found = Object.entries(pages).map(([name, [text]]) => ({ kind: "page", text, address: addressOf(name) }));
+/** Puts the focus on the heading of a page that a link leads to, so that a screen reader reads on there. */
+function usePageFocus(): void {
+  const address = path.value.join("/");
+  const shown = useRef(address);
+  useEffect(() => {
+    if (shown.current === address) return;
+    shown.current = address;
+    document.querySelector<HTMLElement>("main h1")?.focus();
+  }, [address]);
+}
 
 const roleTitles: Readonly<Record<string, string>> = {
   viewer: "This session only reads.",
@@ -123,14 +140,24 @@ function Staleness() {
   if (stale.value) {
     return (
       <Notice tone="warn">
-        The gateway has not answered for {spanText(clock.value - heardAt.value)}. The figures below are from then; this
-        page tries again by itself.
+        The gateway has not answered for <Ticking text={spanText(clock.value - heardAt.value)} />. The figures below are
+        from then; this page tries again by itself.
       </Notice>
     );
   }
   const { problem = null, remark = null } = fleet.value ?? {};
   if (problem !== null) return <Notice tone="bad">This gateway has a problem: {problem}.</Notice>;
   return remark ? <Notice tone="warn">This gateway serves, but {remark}.</Notice> : null;
+}
+
+/** A time that counts up. A screen reader would read out each second. */
+function Ticking({ text }: { readonly text: string }) {
+  return (
+    <>
+      <span aria-hidden="true">{text}</span>
+      <span class="unseen">some seconds</span>
+    </>
+  );
 }
 
 function Unknown() {

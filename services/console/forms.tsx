@@ -2,6 +2,7 @@
 import { type ComponentChildren, createContext, type TargetedSubmitEvent } from "preact";
 import { useContext, useId, useState } from "preact/hooks";
 import { setQuery } from "./address.ts";
+import { announce } from "./announce.ts";
 import { type ApiFault, faultOf } from "./admin-api.ts";
 import { fieldOf, wordsAtField } from "./field-words.ts";
 import { FaultNotice } from "./parts.tsx";
@@ -226,6 +227,7 @@ export function ActionForm(
     setState({ busy: true });
     try {
       await onDo();
+      announce(`${action}: done.`);
       setState({ busy: false });
     } catch (error) {
       const fault = faultOf(error);

@@ -1,6 +1,7 @@
 /** The parts of which pages are made: sections, facts, notices. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { announce } from "./announce.ts";
 import type { ApiFault, Shown } from "./admin-api.ts";
 import { None, type Tone } from "./values.tsx";
 
@@ -18,7 +19,9 @@ export function Page(props: {
     <main id="page" tabIndex={-1}>
       <header class="page-head">
         <div>
-          <h1 dir="auto">{props.title}</h1>
+          <h1 dir="auto" tabIndex={-1}>
+            {props.title}
+          </h1>
           {props.about && <p class="quiet">{props.about}</p>}
         </div>
         {props.actions && <div class="actions">{props.actions}</div>}
@@ -103,6 +106,7 @@ export function CopyText({ label, text }: { readonly label: string; readonly tex
   const [copied, setCopied] = useState(false);
   const copy = async (): Promise<void> => {
     await navigator.clipboard.writeText(text);
+    announce("Copied.");
     setCopied(true);
     setTimeout(() => setCopied(false), 2_000);
   };

@@ -178,6 +178,21 @@ describe.skipIf(found.path === undefined || lentOnly("nats", "redis"))("the cons
     expect(await names()).toEqual(ascending.toReversed());
   });
 
+  test("a link puts the focus on the heading of its page, and the result of an action is announced", async () => {
+    const own = await signedIn();
+    const focused = (): Promise<string> => own.page.evaluate("document.activeElement.textContent");
+    await own.page.getByRole("link", { name: "Keys" }).click();
+    await own.heading("Keys");
+    await until(async () => (await focused()) === "Keys", { what: "the heading to have the focus" });
+    await own.click("Issue a key");
+    await own.fill("Name", "focus");
+    await own.click("Issue");
+    await own.page.getByRole("status").filter({ hasText: "Issue: done." }).waitFor();
+    await own.page.reload();
+    await own.heading("Keys");
+    expect(await focused()).not.toBe("Keys");
+  });
+
   test("a request appears on the page as it ends, and Back and reload show the same again", async () => {
     const agent = await site.startMachine("loft");
     onTestFinished(() => agent[Symbol.asyncDispose]());
