@@ -26,6 +26,9 @@ import { somebodysMachines, startMachine, type SomebodysMachine } from "./somebo
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 
+/** The models that clients use all the time. */
+const busyModels = ["qwen3-coder:30b", "openai/gpt-oss-120b", "llama3.3:70b"];
+
 /** The keys of the site: how many days ago each was issued, by whom, and its terms. */
 const keys: readonly (readonly [daysAgo: number, by: string, key: Partial<NewKey> & Pick<NewKey, "name">])[] = [
   [61, "mira", { name: "open-webui", limits: { concurrency: 16 } }],
@@ -53,6 +56,7 @@ export class SomebodysSite implements AsyncDisposable {
   readonly #parts: AsyncDisposableStack;
   readonly #traffic = new AbortController();
   #settled = 0;
+  #clientKey = "";
 
   private constructor(
     site: { readonly gateway: GatewayProcess; readonly adminKey: string; readonly natsUrl: string },
@@ -92,8 +96,8 @@ export class SomebodysSite implements AsyncDisposable {
     }
   }
 
-  /** Gives the empty site its keys, routes and machines, a month of usage and an hour of requests, and clients that go on. */
-  async moveIn(): Promise<void> {
+  /** Gives the empty site its keys, routes and machines, a month of usage and an hour of requests, and clients that ask. */
+  async moveIn({ traffic = true } = {}): Promise<void> {
     const { routes, keeps, keys: store } = this.#operator.store;
     const by = { clock: systemClock, actor: { by: "mira" } };
     const issued = [];
@@ -115,10 +119,14 @@ export class SomebodysSite implements AsyncDisposable {
     for (const id of ids.slice(0, 1)) {
       await changeKey(id, { action: "extended", ttlMs: 90 * dayMs }, { ...this.#keyParts(), actor: { by: "jonas" } });
     }
-    const endpoint = new Endpoint({ baseUrl: this.gateway.baseUrl, key: issued[1]?.token.reveal() ?? "" });
-    await endpoint.untilListed("qwen3-coder:30b", "openai/gpt-oss-120b", "llama3.3:70b");
-    this.#parts.defer(() => this.#traffic.abort());
-    for (const model of ["qwen3-coder:30b", "openai/gpt-oss-120b", "llama3.3:70b"]) void this.#ask(endpoint, model);
+    this.#clientKey = issued[1]?.token.reveal() ?? "";
+    await this.#endpoint.untilListed(...busyModels);
+    if (traffic) this.startTraffic();
+  }
+
+  /** Starts clients that ask for one answer after the other. */
+  startTraffic(): void {
+    for (const model of busyModels) void this.#ask(model);
   }
 
   /** Adds what a large site has: 50 machines, 500 keys and 100,000 requests of a week. */
@@ -148,6 +156,10 @@ export class SomebodysSite implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#traffic.abort();
     await this.#parts.disposeAsync();
+  }
+
+  get #endpoint(): Endpoint {
+    return new Endpoint({ baseUrl: this.gateway.baseUrl, key: this.#clientKey });
   }
 
   #keyParts() {
@@ -204,11 +216,11 @@ export class SomebodysSite implements AsyncDisposable {
   }
 
   /** Asks for one answer after the other, as a client that people work with. */
-  async #ask(endpoint: Endpoint, model: string): Promise<void> {
+  async #ask(model: string): Promise<void> {
     const { signal } = this.#traffic;
     while (!signal.aborted) {
       const body = { model, stream: true, messages: [{ role: "user", content: "How is a median found? repeat 4" }] };
-      await endpoint
+      await this.#endpoint
         .post("/chat/completions", body, { signal, headers: { "user-agent": "opencode/1.0.85" } })
         .then((answer) => answer.text())
         .catch(() => undefined);
