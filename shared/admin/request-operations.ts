@@ -2,7 +2,6 @@ import { z } from "zod";
 import { Fault } from "../fault/fault.ts";
 import { findKeys } from "../records/find-keys.ts";
 import { machineName } from "../protocol/identifiers.ts";
-import { modelId } from "../protocol/model.ts";
 import { showRequest, shownRequest } from "../requests/shown-request.ts";
 import { runningRequest } from "../requests/running-request.ts";
 import {
@@ -10,6 +9,7 @@ import {
   onStore,
   keyText,
   listOf,
+  numberInUrl,
   pageLength,
   reads,
   requestCursor,
@@ -20,7 +20,18 @@ import {
 const requestList = listOf(z.array(shownRequest).describe("The latest to end first.")).extend({
   next: z.string().nullable().describe("Where to go on, as before; null when nothing older is left."),
   unread: z.int().nonnegative().describe("Records of another version of Trunkline that are missing here."),
+  looked_until: z.iso
+    .datetime()
+    .nullish()
+    .describe(
+      "The end of the earliest request that was looked at. A search ends after 200 ms: with a next, it can go on.",
+    ),
 });
+
+/** The time after which a search answers with what it has found. */
+export const searchWithinMs = 200;
+/** A part of a name, as a filter. */
+const namePart = z.string().min(1).max(200);
 
 const cursor = z.string().regex(requestCursor, "must be the next of a page");
 
@@ -61,7 +72,16 @@ export const requestOperations = {
     query: z.strictObject({
       failed: yesOrNo.optional().describe("Only requests that failed, or only those that did not."),
       key: keyText.optional(),
-      model: modelId.optional().describe("Only for this model, as it was asked for or as its machine names it."),
+      code: z
+        .string()
+        .regex(/^[a-z_]{1,60}$/, "must be ok or the code of an error, such as upstream_error")
+        .optional()
+        .describe("Only requests with this outcome: ok, or the code of an error."),
+      model: namePart
+        .optional()
+        .describe("Only for models with this part in their names, as asked for or as the machine names them."),
+      api: namePart.optional().describe("Only those whose path has this part, such as chat/completions."),
+      longer: numberInUrl(z.int().min(0)).optional().describe("Only those that took longer than so many seconds."),
       machine: machineName.optional().describe("Only those that this machine was offered."),
       since: timeInUrl.optional().describe("Only those that arrived then or later."),
       until: timeInUrl.optional().describe("Only those that arrived before then."),
@@ -70,12 +90,15 @@ export const requestOperations = {
     }),
     answer: requestList,
     refusals: ["key_not_found"],
-    async run({ query: { failed, key, model, machine, since, until, before, limit } }, { requests, keys }) {
+    async run({ query: { key, since, until, longer, before, limit, ...same } }, { requests, keys }) {
       const [sinceMs, untilMs] = [since, until].map((each) => (each === undefined ? undefined : Date.parse(each)));
       const keyIds = key === undefined ? undefined : await findKeys(key, keys);
-      const wanted = { failed, keyIds, model, machine, sinceMs, untilMs };
-      const { found, next = null, unread } = await requests.find(wanted, { limit, before });
-      return { object: "list" as const, data: found.map(({ record }) => showRequest(record)), next, unread };
+      const wanted = { ...same, keyIds, sinceMs, untilMs, longerMs: longer === undefined ? undefined : longer * 1_000 };
+      const terms = { limit, before, withinMs: searchWithinMs };
+      const { found, next = null, lookedUntilMs, unread } = await requests.find(wanted, terms);
+      const lookedUntil = lookedUntilMs === undefined ? null : new Date(lookedUntilMs).toISOString();
+      const data = found.map(({ record }) => showRequest(record));
+      return { object: "list" as const, data, next, unread, looked_until: lookedUntil };
     },
   }),
   showRequest: onStore({

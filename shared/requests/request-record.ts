@@ -92,8 +92,14 @@ export interface RequestQuery {
   readonly failed?: boolean | undefined;
   /** The keys of which one must be the request's. */
   readonly keyIds?: readonly string[] | undefined;
-  /** The model as it was asked for, or as its machine names it. */
+  /** `ok`, or the code of a fault. */
+  readonly code?: string | undefined;
+  /** A part of the model as it was asked for, or as its machine names it; in capitals or not. */
   readonly model?: string | undefined;
+  /** A part of the API's path. */
+  readonly api?: string | undefined;
+  /** Only requests that took longer than this. */
+  readonly longerMs?: number | undefined;
   /** A machine that was offered the request. */
   readonly machine?: string | undefined;
   /** Only requests that arrived at this time or later, and before that one. */
@@ -102,12 +108,17 @@ export interface RequestQuery {
 }
 
 export function matches(record: RequestRecord, query: RequestQuery): boolean {
-  const { failed, keyIds, model, machine, sinceMs = -Infinity, untilMs = Infinity } = query;
+  const { failed, code, keyIds, model, api, machine, longerMs = -1, sinceMs = -Infinity, untilMs = Infinity } = query;
+  const named = model?.toLowerCase();
+  const names = [record.asked, record.model];
   return (
     (failed === undefined || failed === (record.code !== "ok")) &&
+    (code === undefined || code === record.code) &&
     (keyIds === undefined || keyIds.includes(record.keyId)) &&
-    (model === undefined || model === record.asked || model === record.model) &&
+    (named === undefined || names.some((each) => each?.toLowerCase().includes(named))) &&
+    (api === undefined || record.path.includes(api)) &&
     (machine === undefined || record.tried.some((tried) => tried.machine === machine)) &&
+    record.totalMs > longerMs &&
     record.at >= sinceMs &&
     record.at < untilMs
   );

@@ -23,10 +23,10 @@ interface Found {
   readonly record: RequestRecord;
 }
 
-/** An entry of the store. The record is undefined if this build cannot read it: a newer gateway may have written it. */
+/** An entry of the store, whose shape is not proved: a newer gateway may have written it. */
 interface StoredRecord {
   readonly cursor: string;
-  readonly record: RequestRecord | undefined;
+  readonly stored: unknown;
 }
 
 export interface RequestPage {
@@ -36,12 +36,16 @@ export interface RequestPage {
   readonly next: string | undefined;
   /** The latest entry that was looked at, whether it matched or not: pass it as `after` to follow. */
   readonly latest: string | undefined;
+  /** When the earliest entry that was looked at had ended. Undefined if there was none that can be read. */
+  readonly lookedUntilMs: number | undefined;
   /** Entries that could not be read, and so are missing. */
   readonly unread: number;
 }
 
 export interface Range {
   readonly limit: number;
+  /** The time after which a search ends with what it has found; it may look at `lookedAtMax` records unless given. */
+  readonly withinMs?: number | undefined;
   /** Only records that ended before this one, and after that one. */
   readonly before?: string | undefined;
   readonly after?: string | undefined;
@@ -56,29 +60,35 @@ export class RequestRecords {
   }
 
   /** Finds requests, the latest first. */
-  async find(query: RequestQuery, { limit, before, after }: Range): Promise<RequestPage> {
+  async find(query: RequestQuery, { limit, withinMs = Infinity, before, after }: Range): Promise<RequestPage> {
+    const untilMs = performance.now() + withinMs;
     const found: Found[] = [];
-    let next = before;
-    let latest: string | undefined;
-    let unread = 0;
-    for await (const page of this.#pages(query, { before, after })) {
-      latest ??= page.entries[0]?.cursor;
-      for (const { cursor, record } of page.entries) {
-        if (record === undefined) unread += 1;
-        if (record === undefined || !matches(record, query)) continue;
-        found.push({ cursor, record });
-        if (found.length === limit) return { found, next: cursor, latest, unread };
+    const page = { next: before, latest: undefined as string | undefined, unread: 0 };
+    let lookedUntilMs: number | undefined;
+    for await (const { entries, next } of this.#pages(query, { before, after })) {
+      page.latest ??= entries[0]?.cursor;
+      for (const { cursor, stored } of entries) {
+        page.next = cursor;
+        lookedUntilMs = endOf(stored) ?? lookedUntilMs;
+        const record = readMatch(stored, query);
+        if (record === "unread") page.unread += 1;
+        else if (record !== undefined) found.push({ cursor, record });
+        if (found.length === limit) return { ...page, found, lookedUntilMs };
       }
-      next = page.next;
+      page.next = next;
+      if (performance.now() > untilMs) break;
     }
-    return { found, next, latest, unread };
+    return { ...page, found, lookedUntilMs };
   }
 
   /** Visits all records that match. Returns false if there were too many to look at. */
   async visit(query: RequestQuery, take: (record: RequestRecord) => void): Promise<boolean> {
     let next: string | undefined;
     for await (const page of this.#pages(query, {})) {
-      for (const { record } of page.entries) if (record !== undefined && matches(record, query)) take(record);
+      for (const { stored } of page.entries) {
+        const record = readMatch(stored, query);
+        if (record !== undefined && record !== "unread") take(record);
+      }
       next = page.next;
     }
     return next === undefined;
@@ -94,7 +104,7 @@ export class RequestRecords {
       const entries = await this.#source.page({ before: next, after, sinceMs });
       const last = entries.at(-1);
       // Requests stand in the order in which they ended, so none behind one that ended long before can match.
-      const isOld = last?.record !== undefined && last.record.at + last.record.totalMs + skewMs < sinceMs;
+      const isOld = (endOf(last?.stored) ?? Infinity) + skewMs < sinceMs;
       next = entries.length < pageLength || isOld ? undefined : last?.cursor;
       yield { entries, next };
       if (next === undefined) return;
@@ -135,15 +145,15 @@ function inRedis(redis: RedisConnection): Source {
     const reply = await redis.run("read request records", (client) =>
       client.xrevrange(redisRequestsAt, to, from, "COUNT", pageLength),
     );
-    return entries.parse(reply).map(([cursor, [, text]]) => ({ cursor, record: readRecord(text) }));
+    return entries.parse(reply).map(([cursor, [, text]]) => ({ cursor, stored: JSON.parse(text) as unknown }));
   };
   return {
     page,
     async get(id) {
       for (let before: string | undefined; ;) {
         const read = await page({ before });
-        const found = read.find(({ record }) => record?.id === id);
-        if (found !== undefined || read.length < pageLength) return found?.record;
+        const found = read.find(({ stored }) => Object(stored).id === id);
+        if (found !== undefined || read.length < pageLength) return requestRecord.safeParse(found?.stored).data;
         before = read.at(-1)?.cursor;
       }
     },
@@ -160,18 +170,36 @@ function inDatabase(database: StateDatabase): Source {
           WHERE sequence > ${Number(after)} AND sequence < ${Number(before ?? Number.MAX_SAFE_INTEGER)}
           ORDER BY sequence DESC LIMIT ${pageLength}`,
       );
-      return rows.map((row) => ({ cursor: String(row["sequence"]), record: readRecord(String(row["record"])) }));
+      return rows.map((row) => ({
+        cursor: String(row["sequence"]),
+        stored: JSON.parse(String(row["record"])) as unknown,
+      }));
     },
     async get(id) {
       const row = database.read(
         "read a request record",
         (sql) => sql.get`SELECT record FROM requests WHERE id = ${id} ORDER BY sequence DESC LIMIT 1`,
       );
-      return row && readRecord(String(row["record"]));
+      return row && requestRecord.safeParse(JSON.parse(String(row["record"]))).data;
     },
   };
 }
 
-function readRecord(text: string): RequestRecord | undefined {
-  return requestRecord.safeParse(JSON.parse(text)).data;
+/**
+ * Reads a stored record that matches. Most match no filter, and the proof of a shape costs several times as much as a look
+ * at its fields.
+ */
+function readMatch(stored: unknown, query: RequestQuery): RequestRecord | "unread" | undefined {
+  try {
+    if (!matches(stored as RequestRecord, query)) return undefined;
+  } catch {
+    return "unread";
+  }
+  return requestRecord.safeParse(stored).data ?? "unread";
+}
+
+/** Returns when a stored request had ended. */
+function endOf(stored: unknown): number | undefined {
+  const { at, totalMs }: Partial<RequestRecord> = Object(stored);
+  return typeof at === "number" && typeof totalMs === "number" ? at + totalMs : undefined;
 }

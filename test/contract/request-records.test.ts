@@ -90,7 +90,7 @@ describe.each([
     expect(await place.records.get("req_4")).toBeUndefined();
   });
 
-  test("are found by their key, model, machine, time, and whether they failed", async () => {
+  test("are found by their key, a part of their model or path, machine, time, length, and outcome", async () => {
     const place = await open();
     const cost = {
       totalMs: 1,
@@ -107,17 +107,20 @@ describe.each([
     await book(
       place,
       recordOf("req_old", { at: old }),
-      recordOf("req_key", { keyId: "otherOTHER12" }),
+      recordOf("req_key", { keyId: "otherOTHER12", path: "/v1/embeddings" }),
       recordOf("req_model", { asked: "fast", model: "qwen3" }),
-      recordOf("req_machine", { tried }),
+      recordOf("req_machine", { tried, totalMs: 5_001 }),
       recordOf("req_failed", { code: "agent_offline", status: 503 }),
     );
     const find = async (query: object) => idsOf(await place.records.find(query, { limit: 10 }));
     expect(await find({ keyIds: ["otherOTHER12"] })).toEqual(["req_key"]);
-    expect(await find({ model: "qwen3" })).toEqual(["req_model"]);
+    expect(await find({ model: "WEN" })).toEqual(["req_model"]);
     expect(await find({ model: "fast" })).toEqual(["req_model"]);
     expect(await find({ machine: "attic" })).toEqual(["req_machine"]);
     expect(await find({ failed: true })).toEqual(["req_failed"]);
+    expect(await find({ code: "agent_offline" })).toEqual(["req_failed"]);
+    expect(await find({ api: "embed" })).toEqual(["req_key"]);
+    expect(await find({ longerMs: 5_000 })).toEqual(["req_machine"]);
     expect(await find({ untilMs: old + 1 })).toEqual(["req_old"]);
     expect(await find({ sinceMs: old + 1, failed: false })).toEqual(["req_machine", "req_model", "req_key"]);
   });

@@ -6,7 +6,6 @@ import { runOn } from "#shared/admin/run-on.ts";
 import { findKeys, namesOfKeys } from "#shared/records/find-keys.ts";
 import { onOneLine } from "#shared/process/clean-text.ts";
 import { timeText } from "#shared/process/log.ts";
-import { modelId } from "#shared/protocol/model.ts";
 import { lookedAtMax, type Range, type RequestPage } from "#shared/requests/request-records.ts";
 import { stepsOf } from "#shared/requests/request-steps.ts";
 import { showRequest, type ShownRequest } from "#shared/requests/shown-request.ts";
@@ -28,7 +27,10 @@ import { onStore, whichStoreHelp } from "../site/with-key-store.ts";
 interface Options extends JsonOption {
   readonly failed?: true;
   readonly key?: string;
+  readonly code?: string;
   readonly model?: string;
+  readonly api?: string;
+  readonly longer?: number;
   readonly machine?: string;
   readonly since?: string;
   readonly until?: string;
@@ -38,6 +40,7 @@ interface Options extends JsonOption {
 
 const limitDefault = 50;
 const limitMax = 1_000;
+const longerMax = 86_400;
 /** The interval at which `--follow` looks for new records. */
 const lookEveryMs = 1_000;
 
@@ -47,7 +50,13 @@ export function requestsCommand(context: CliContext): CliCommand {
     .enablePositionalOptions()
     .option("--failed", "only those that failed")
     .option("--key <key>", "only of the key with this id, or of those with this name", givenKeys)
-    .option("--model <model>", "only for this model, as it was asked for or as its machine names it", readBy(modelId))
+    .option("--code <code>", "only those with this outcome: ok, or the code of an error")
+    .option(
+      "--model <part>",
+      "only for models with this part in their names, as asked for or as the machine names them",
+    )
+    .option("--api <part>", "only those whose path has this part, such as chat/completions")
+    .option("--longer <seconds>", "only those that took longer than that", readBy(wholeNumber(0, longerMax)))
     .option("--machine <name>", "only those that this machine was offered")
     .option("--since <time>", "only those that arrived then or later", readBy(writtenTime))
     .option("--until <time>", "only those that arrived before then", readBy(writtenTime))
@@ -139,9 +148,9 @@ export function timeOf(text: string, nowMs: number): number | undefined {
   return isClockTime && atMs > nowMs ? atMs - units.d : atMs;
 }
 
-function queryOf({ failed, model, machine, since, until }: Partial<Options>, nowMs: number) {
+function queryOf({ since, until, longer, ...same }: Partial<Options>, nowMs: number) {
   const [sinceMs, untilMs] = [since, until].map((text) => (text === undefined ? undefined : timeOf(text, nowMs)));
-  return { failed, model, machine, sinceMs, untilMs };
+  return { ...same, sinceMs, untilMs, longerMs: longer === undefined ? undefined : longer * 1_000 };
 }
 
 /** A terminal with fewer columns gets the table without those that `requests show` tells too. */

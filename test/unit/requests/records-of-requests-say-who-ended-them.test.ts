@@ -110,7 +110,7 @@ const record: RequestRecord = {
 
 test("a search of many requests lets the event loop go on between two pages, and ends", async () => {
   let pages = 0;
-  const page = Array.from({ length: 1_000 }, () => ({ cursor: "1", record }));
+  const page = Array.from({ length: 1_000 }, () => ({ cursor: "1", stored: record }));
   const records = new RequestRecords({ page: async () => ((pages += 1) > 5 ? [] : page), get: async () => undefined });
   let turns = 0;
   const count = (): void => {

@@ -83,7 +83,7 @@ beforeEach(() => {
   const source = {
     page: async ({ before, after = "0" }: { before?: string | undefined; after?: string | undefined }) =>
       ended
-        .map((each, place) => ({ cursor: String(place + 1), record: each }))
+        .map((each, place) => ({ cursor: String(place + 1), stored: each }))
         .filter(
           ({ cursor }) => Number(cursor) > Number(after) && (before === undefined || Number(cursor) < Number(before)),
         )
