@@ -11,22 +11,14 @@ function jsonText(value: unknown, indent?: number): string {
 
 function pythonText(value: unknown, indent: string): string {
   const deeper = `${indent}    `;
-  const block = (open: string, lines: readonly string[], end: string): string =>
-    lines.length === 0 ? open + end : [open, ...lines.map((line) => `${deeper}${line},`), indent + end].join("\n");
   if (value === null) return "None";
   if (typeof value === "boolean") return value ? "True" : "False";
   if (typeof value !== "object") return jsonText(value);
-  if (Array.isArray(value))
-    return block(
-      "[",
-      value.map((each) => pythonText(each, deeper)),
-      "]",
-    );
-  return block(
-    "{",
-    Object.entries(value).map(([name, each]) => `${jsonText(name)}: ${pythonText(each, deeper)}`),
-    "}",
-  );
+  const lines = Array.isArray(value)
+    ? value.map((each) => pythonText(each, deeper))
+    : Object.entries(value).map(([name, each]) => `${jsonText(name)}: ${pythonText(each, deeper)}`);
+  const [open, end] = Array.isArray(value) ? "[]" : "{}";
+  return [open, ...lines.map((line) => `${deeper}${line},`), `${indent}${end}`].join("\n");
 }
 
 /** Returns the code by its names. `request` is the body of the chat. */

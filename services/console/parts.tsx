@@ -60,7 +60,7 @@ export function Notice({ tone = "plain", children }: { readonly tone?: Tone; rea
 /** Says that a list leaves records out. */
 export function UnreadNotice({ unread = 0 }: { readonly unread?: number | undefined }) {
   return unread === 0 ? null : (
-    <Notice>Not shown, since this gateway cannot read them: {unread}. A newer one can.</Notice>
+    <Notice>This gateway is too old to read {unread} more. A newer gateway shows them.</Notice>
   );
 }
 

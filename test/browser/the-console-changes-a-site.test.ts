@@ -118,7 +118,7 @@ describe.skipIf(found.path === undefined)("the console of a site in one process"
     // A route is live within a second.
     await up.endpoint.untilListed("gpt-4o");
     expect(await up.endpoint.answer({ model: "gpt-4o", says: "Hello" })).toBe("Hello from Ollama.");
-    await row.getByRole("link", { name: "Who would be asked" }).click();
+    await row.getByRole("link", { name: "Which machine answers" }).click();
     await own.sees(/leads to/);
     await own.page.goBack();
     await row.getByRole("button", { name: "Remove" }).click();

@@ -157,7 +157,7 @@ describe.skipIf(found.path === undefined || lentOnly("nats", "redis"))("the cons
     await own.go("/requests?failed=true");
     await own.sees("model_not_found");
     await own.go(`/requests/${id}`);
-    await own.sees(/It ended with/);
+    await own.sees(/The request ended with/);
     await own.sees(`trunkline requests show ${id}`);
     await own.page.getByText("arrived", { exact: true }).waitFor();
   });
@@ -240,7 +240,7 @@ describe.skipIf(found.path === undefined || lentOnly("nats", "redis"))("the cons
     await own.page.getByRole("dialog", { name: "Revoke alice?" }).getByRole("button", { name: "Revoke" }).click();
     await own.page.getByText("revoked", { exact: true }).first().waitFor();
     expect(await stream.over).not.toBe("");
-    await own.page.getByRole("link", { name: "Its requests" }).click();
+    await own.page.getByRole("link", { name: "Requests of this key" }).click();
     await own.page
       .getByRole("row", { name: /key_invalid/ })
       .first()
@@ -294,7 +294,7 @@ describe.skipIf(found.path === undefined || lentOnly("nats", "redis"))("the cons
     const own = await signedIn("--viewer");
     await own.go("/machines");
     await own.heading("Machines");
-    await own.page.getByRole("table").or(own.page.getByText("No machine is here yet")).first().waitFor();
+    await own.page.getByRole("table").or(own.page.getByText("No machine is paired yet")).first().waitFor();
     expect(await own.page.getByRole("button", { name: "Pair a machine" }).count()).toBe(0);
   });
 

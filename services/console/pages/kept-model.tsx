@@ -45,7 +45,7 @@ export function KeptModel({ id }: { readonly id: string }) {
                   caption={`Copies of ${id}`}
                   rows={steps}
                   keyOf={(_, place) => String(place)}
-                  empty=""
+                  empty="No machine has a plan for this model yet."
                   columns={columns}
                 />
               )}

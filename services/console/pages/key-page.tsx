@@ -25,7 +25,7 @@ export function OneKey({ id }: { readonly id: string }) {
         {fault === undefined ? <p class="quiet">Loading the key…</p> : <FaultNotice fault={fault} />}
         {fault?.code === "key_not_found" && (
           <p>
-            It may have been revoked long ago. <a href={to(["trail"], { find: id })}>Look for it in the trail</a>
+            The key may have been revoked long ago. <a href={to(["trail"], { find: id })}>Look for it in the trail</a>
           </p>
         )}
       </Page>
@@ -53,7 +53,7 @@ export function OneKey({ id }: { readonly id: string }) {
       <UsageOf id={id} />
       <TrailOf id={id} />
       <p class="actions">
-        <LinkButton text="Its requests" href={to(["requests"], { key: id })} />
+        <LinkButton text="Requests of this key" href={to(["requests"], { key: id })} />
       </p>
     </Page>
   );
@@ -108,7 +108,7 @@ function UsageOf({ id }: { readonly id: string }) {
 function TrailOf({ id }: { readonly id: string }) {
   const trail = useAnswer("GET /log", { query: { key: id, limit: 20 } });
   return (
-    <Section title="Its trail">
+    <Section title="Trail of this key">
       <Answered of={trail}>
         {({ data }) => <TrailTable name="trail" caption="Trail of this key" rows={data.toReversed()} />}
       </Answered>

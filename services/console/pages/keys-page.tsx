@@ -69,7 +69,7 @@ function KeyList() {
         columns={columns}
         rows={answer?.data.toReversed() ?? []}
         keyOf={({ id }) => id}
-        empty={answer === undefined ? "Loading the keys…" : "No key matches. Issue one for each client."}
+        empty={answer === undefined ? "Loading the keys…" : `No key is ${state === "all" ? "here" : state}.`}
         filters={<QueryChoice name="state" label="State" value={state} options={[...states, "all"]} />}
       />
       {answer?.has_more === true && (

@@ -10,6 +10,7 @@ import { drainWords, isOutdated } from "../machine-words.ts";
 import { CopyText, type Fact, Facts, FaultNotice, Notice, Page, Section } from "../parts.tsx";
 import { numberText, sizeText, windowText } from "../quantity.ts";
 import { memoryText } from "../model-rows.ts";
+import { Remedy } from "../remedies.tsx";
 import { gatewayVersion, mayChange } from "../session.ts";
 import { type Column, Table } from "../table.tsx";
 import { Age, Badge, Badges, Bar, ModelLink, Name, Names, Time } from "../values.tsx";
@@ -35,8 +36,8 @@ export function OneMachine({ name }: { readonly name: string }) {
       {record !== undefined && <RecordFacts record={record} />}
       {isKnown && <ModelsOf name={name} />}
       <p class="actions">
-        <LinkButton text="Its requests" href={to(["requests"], { machine: name })} />
-        <LinkButton text="Its failures" href={to(["requests"], { machine: name, failed: "true" })} />
+        <LinkButton text="Requests of this machine" href={to(["requests"], { machine: name })} />
+        <LinkButton text="Failed requests" href={to(["requests"], { machine: name, failed: "true" })} />
       </p>
     </Page>
   );
@@ -166,7 +167,7 @@ const connections = { tunnel: "over the site's own port", direct: "to the broker
 function RecordFacts({ record }: { readonly record: ShownMachineRecord }) {
   const { cordon, join_used_again: again, paired_at: pairedAt, models, labels } = record;
   const facts: readonly Fact[] = [
-    ["Pairing", record.state],
+    ["State", record.state],
     ["Paired", pairedAt && [<Time at={pairedAt} />, record.paired_from && ` from ${record.paired_from}`]],
     ["Paired by", record.paired_by && <bdi>{record.paired_by}</bdi>],
     ["Models it may offer", models === null ? "all" : <Names of={models} />],
@@ -179,11 +180,11 @@ function RecordFacts({ record }: { readonly record: ShownMachineRecord }) {
     ["Revoked", record.revoked_at && <Time at={record.revoked_at} />],
   ];
   return (
-    <Section title="Its record">
+    <Section title="Pairing">
       {again !== null && (
         <Notice tone="bad">
-          Its join line was used again from {again.from}, <Time at={again.at} />: somebody else has the line. It works
-          for nobody any more.
+          Somebody used the join line again from {again.from}, <Time at={again.at} />: somebody else has the line. It
+          works for nobody any more.
         </Notice>
       )}
       <Facts facts={facts.filter(hasValue)} />
@@ -211,7 +212,7 @@ function ModelsOf({ name }: { readonly name: string }) {
           caption={`Models of ${name}`}
           keyOf={({ id }) => id}
           rows={answer.data}
-          empty="This machine offers no model. Pull one there, or start a model server that has some."
+          empty={["This machine offers no model. ", <Remedy by="pull" />]}
           columns={columns}
         />
       )}

@@ -5,6 +5,7 @@ import { useAnswer } from "../admin-api.ts";
 import { WindowButton } from "../dialogs.tsx";
 import { fleet, now } from "../live.ts";
 import { Page } from "../parts.tsx";
+import { Remedy } from "../remedies.tsx";
 import { mayChange } from "../session.ts";
 import { type Column, Table } from "../table.tsx";
 import { Age, Badges, MachineLink, None } from "../values.tsx";
@@ -86,7 +87,7 @@ function MachineList() {
           columns={columns}
           rows={rowsOf(value.data, records.answer?.data)}
           keyOf={({ machine, epoch }) => `${machine} ${epoch}`}
-          empty="There is no machine yet. Pair one: you get a line to paste there."
+          empty={["No machine is paired yet. ", <Remedy by="pair" />]}
         />
       )}
     </Page>

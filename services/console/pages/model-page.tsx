@@ -9,6 +9,7 @@ import { Button, Filters, LinkButton, QueryChoice, QueryField } from "../forms.t
 import { Answered, FaultNotice, Notice, Page, Section } from "../parts.tsx";
 import { memoryText } from "../model-rows.ts";
 import { msText, numberText, sizeText, windowText } from "../quantity.ts";
+import { Remedy } from "../remedies.tsx";
 import { mayChange } from "../session.ts";
 import { type Column, Table } from "../table.tsx";
 import { Badge, MachineLink, ModelBadges, Name, Names, None, orDash } from "../values.tsx";
@@ -30,7 +31,7 @@ export function OneModel({ id }: { readonly id: string }) {
       {answer !== undefined && <KeptModel id={id} />}
       <Asked id={id} canEmbed={offers.some(({ capabilities }) => capabilities.embedding && !capabilities.completion)} />
       <p class="actions">
-        <LinkButton text="Its requests" href={to(["requests"], { model: id })} />
+        <LinkButton text="Requests of this model" href={to(["requests"], { model: id })} />
       </p>
     </Page>
   );
@@ -44,7 +45,7 @@ const offerColumns: readonly Column<ShownModel>[] = [
   ["profile", (offer) => offer.runtime_profile, "wide", (offer) => offer.runtime_profile],
   ["in memory", memoryText, "", memoryText],
   [
-    "load takes",
+    "load time",
     ({ load_seconds: seconds }) => (seconds ? `${numberText(seconds)} s` : "–"),
     "right wide",
     ({ load_seconds: seconds }) => seconds ?? null,
@@ -61,7 +62,7 @@ function Offers({ id, offers }: { readonly id: string; readonly offers: readonly
         columns={mayChange() ? [...offerColumns, actionsColumn] : offerColumns}
         rows={offers}
         keyOf={({ machine }) => machine}
-        empty="No machine offers this model now."
+        empty={["No machine offers this model now. ", <Remedy by="pull" />]}
       />
     </Section>
   );
@@ -73,7 +74,7 @@ function OfferActions({ offer: { id, machine, loaded } }: { readonly offer: Show
   const [fault, setFault] = useState<ApiFault>();
   const act = async (action: "load" | "unload" | "remove"): Promise<void> => {
     setFault(undefined);
-    setStatus("The machine is asked…");
+    setStatus("Asking the machine…");
     const sent = { params: { machine, action }, body: { model: id } };
     await work(sent, { onLine: (line) => setStatus(line.status) }).catch((error: unknown) => setFault(faultOf(error)));
     setStatus("");
@@ -100,7 +101,7 @@ function OfferActions({ offer: { id, machine, loaded } }: { readonly offer: Show
 }
 
 const ranks: readonly Column<ShownRouteMachine>[] = [
-  ["asked", ({ rank }) => (rank === null ? <None text="not" /> : `${rank}.`)],
+  ["order", ({ rank }) => (rank === null ? <None text="none" /> : `${rank}.`)],
   [
     "machine",
     ({ machine, model }) => (
@@ -159,7 +160,7 @@ function Asked({ id, canEmbed }: { readonly id: string; readonly canEmbed: boole
     },
   });
   return (
-    <Section title="Who would be asked now">
+    <Section title="Which machine gets the next request">
       <Filters label="The request">
         <QueryChoice name="kind" label="Request" value={kind} options={kinds} />
         <QueryChoice name="needs" label="With" value={needs} options={needed} />
@@ -184,7 +185,7 @@ function Asked({ id, canEmbed }: { readonly id: string; readonly canEmbed: boole
               columns={ranks}
               rows={machines}
               keyOf={({ machine, model, rank }) => `${machine} ${model} ${rank}`}
-              empty="No machine is known."
+              empty={["No machine is paired yet. ", <Remedy by="pair" />]}
             />
           </>
         )}

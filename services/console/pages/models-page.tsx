@@ -7,6 +7,7 @@ import { WindowButton } from "../dialogs.tsx";
 import { inMemory } from "../live.ts";
 import { Answered, Notice, Page } from "../parts.tsx";
 import { sizeText, windowText } from "../quantity.ts";
+import { Remedy } from "../remedies.tsx";
 import { mayChange } from "../session.ts";
 import { type Column, Table } from "../table.tsx";
 import { MachineLink, ModelBadges, ModelLink, Name } from "../values.tsx";
@@ -22,7 +23,7 @@ export function Models({ rest: [part, id] }: { readonly rest: readonly string[] 
 
 const columns: readonly Column<ModelRow>[] = [
   ["model", ({ id }) => <ModelLink id={id} />, "", ({ id }) => id],
-  ["can", ({ offers }) => <ModelBadges offers={offers} />],
+  ["capabilities", ({ offers }) => <ModelBadges offers={offers} />],
   [
     "window",
     ({ offers }) => rangeText(offers, (offer) => offer.context_window, windowText),
@@ -36,7 +37,7 @@ const columns: readonly Column<ModelRow>[] = [
     ({ offers }) => Math.max(...offers.map((offer) => offer.size_mb)),
   ],
   [
-    "on",
+    "machines",
     ({ offers }) =>
       offers.map(({ machine, loaded, loading }) => (
         <>
@@ -59,7 +60,7 @@ function ModelList() {
   return (
     <Page
       title="Models"
-      about="Every model that the machines offer at this moment."
+      about="The models that the machines offer now."
       actions={mayChange() && <WindowButton text="Pull a model" name="pull" value="new" isPrimary window={pulling} />}
     >
       <ModelTabs at="models" />
@@ -74,8 +75,8 @@ function ModelList() {
               keyOf={({ id }) => id}
               empty={
                 machines.length === 0
-                  ? "There is no machine yet. Pair one first."
-                  : "No machine offers a model now. Pull one onto a machine."
+                  ? ["No machine is paired yet. ", <Remedy by="pair" />]
+                  : ["No machine offers a model now. ", <Remedy by="pull" />]
               }
             />
           </section>

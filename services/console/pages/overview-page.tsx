@@ -6,6 +6,7 @@ import { clock, ended, fleet, inMemory, now } from "../live.ts";
 import { Notice, Page, Section } from "../parts.tsx";
 import { Plot } from "../plot.tsx";
 import { msText, numberText, shortNumber } from "../quantity.ts";
+import { Remedy } from "../remedies.tsx";
 import { Name } from "../values.tsx";
 import { findTroubles, siteText } from "../site-words.ts";
 import { RequestTable } from "./request-table.tsx";
@@ -34,7 +35,7 @@ function Latest() {
       <RequestTable
         caption="Requests that ended last"
         rows={[...live, ...kept].slice(0, latestShown)}
-        empty="No request has ended yet. Each appears here as it ends."
+        empty={answer === undefined ? "Loading the requests…" : ["No request has ended yet. ", <Remedy by="chat" />]}
       />
     </Section>
   );
@@ -146,7 +147,7 @@ function FirstSteps({ machines }: { readonly machines: readonly ShownFleetMachin
           {machines.some(isDemonstration) && " Until then a demonstration answers, always with the same text."}
         </Step>
         <Step done={hasKey}>
-          <a href={to(["keys"], { issue: "new" })}>Issue a key</a> for whoever calls the models.
+          <a href={to(["keys"], { issue: "new" })}>Issue a key</a> for each person or program that calls the models.
         </Step>
         <Step done={hasChat}>
           Have a <a href={to(["playground"])}>first chat</a>.

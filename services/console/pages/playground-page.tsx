@@ -13,6 +13,8 @@ import { useEndInView } from "../follow-end.ts";
 import { Button, Field, TextField } from "../forms.tsx";
 import { Answered, CopyText, FaultNotice, Notice, Page } from "../parts.tsx";
 import { msText, numberText } from "../quantity.ts";
+import { fleet } from "../live.ts";
+import { Remedy } from "../remedies.tsx";
 import { mayChange, session } from "../session.ts";
 import { MachineLink, Name } from "../values.tsx";
 import { defaultOptions, OptionFields, parametersOf } from "./chat-options.tsx";
@@ -24,7 +26,7 @@ export function Playground() {
   return (
     <Page
       title="Playground"
-      about="A chat with any model as clients get it: the same API, routing and limits."
+      about="Chat with any model as a client does: through the same API, routing and limits."
       actions={
         last !== undefined && (
           <>
@@ -38,7 +40,13 @@ export function Playground() {
         )
       }
     >
-      {mayChange() ? <Chat /> : <Notice>A viewer's session runs no model: a chat takes the time of a machine.</Notice>}
+      {mayChange() ? (
+        <Chat />
+      ) : (
+        <Notice>
+          Viewers cannot chat, because a chat takes the time of a machine. Sign in as an operator or an admin.
+        </Notice>
+      )}
     </Page>
   );
 }
@@ -78,8 +86,7 @@ function ChatWith({ models }: { readonly models: readonly Model[] }) {
   if (chosen === undefined) {
     return (
       <Notice>
-        No model that chats is here yet. <a href={to(["machines"], { pair: "new" })}>Pair a machine</a>, or{" "}
-        <a href={to(["models"], { pull: "new" })}>pull a model</a>.
+        No machine offers a model that chats yet. <Remedy by={fleet.value?.data.length === 0 ? "pair" : "pull"} />
       </Notice>
     );
   }
@@ -89,7 +96,7 @@ function ChatWith({ models }: { readonly models: readonly Model[] }) {
       <OptionFields options={options} />
       {model?.owned_by === "trunkline-demonstration" && (
         <Notice>
-          <Name>{chosen}</Name> is a demonstration: it always answers with the same text, and no language model runs.
+          <Name>{chosen}</Name> is a demonstration: it always answers with the same text, and runs no language model.
         </Notice>
       )}
       <ol class="chat" aria-label="Conversation">
@@ -227,7 +234,7 @@ function OneTurn({ turn: { asked, model, answer, state, fault, record } }: { rea
       <div class="answered" aria-live="polite" aria-busy={state === "streaming"}>
         {isSilent && (
           <p class="quiet">
-            <Name>{model}</Name> is asked…
+            Waiting for <Name>{model}</Name>…
           </p>
         )}
         {thinking !== "" && (

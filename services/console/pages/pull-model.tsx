@@ -67,7 +67,7 @@ export function PullDialog({ onClose }: { readonly onClose: () => void }) {
       {state.at === "pulling" && (
         <>
           <p>
-            <Name>{machine}</Name> pulls <Name>{model}</Name>. It goes on when you close this window.
+            <Name>{machine}</Name> pulls <Name>{model}</Name>. The pull goes on when you close this window.
           </p>
           <Progress line={state.line} />
           <div class="actions">
@@ -101,7 +101,7 @@ function Progress({ line }: { readonly line: ProgressLine | undefined }) {
         </p>
       )}
       <p class="quiet" role="status">
-        <bdi>{line?.status ?? "The machine is asked…"}</bdi>
+        <bdi>{line?.status ?? "Asking the machine…"}</bdi>
       </p>
     </>
   );

@@ -75,7 +75,7 @@ function Found({ asked, given }: { readonly asked: RequestFilter; readonly given
       (error: unknown) => setFailure(faultOf(error)),
     );
   return (
-    <Answered of={found} waiting="Requests are looked for…">
+    <Answered of={found} waiting="Loading the requests…">
       {(first) => {
         const pages = [first, ...older];
         const kept = pages.flatMap(({ data }) => data);
@@ -133,7 +133,7 @@ function OneRequest({ id }: { readonly id: string }) {
       title={request?.model ?? "Request"}
       about={request === undefined ? <Name>{id}</Name> : [<Time at={request.at} />, " · ", <Name>{id}</Name>]}
     >
-      <Answered of={found} waiting="Its record is looked for…">
+      <Answered of={found} waiting="Loading the request…">
         {(shown) => <Way request={shown} />}
       </Answered>
     </Page>
@@ -157,7 +157,7 @@ function Way({ request }: { readonly request: ShownRequest }) {
     <>
       {code !== "ok" && (
         <Notice tone={request.status >= 500 ? "bad" : "warn"}>
-          It ended with <strong>{code}</strong>
+          The request ended with <strong>{code}</strong>
           {limit !== null && ` (limit: ${limit})`}. {advice ?? ""}
         </Notice>
       )}

@@ -6,6 +6,7 @@ import { change, useAnswer } from "../admin-api.ts";
 import { Confirm, type DialogProps, FormDialog } from "../dialogs.tsx";
 import { Button, Check, listIn, TextField } from "../forms.tsx";
 import { Answered, Page, UnreadNotice } from "../parts.tsx";
+import { Remedy } from "../remedies.tsx";
 import { mayChange } from "../session.ts";
 import { type Column, Table } from "../table.tsx";
 import { Badge, ModelLink, Name, Time } from "../values.tsx";
@@ -33,7 +34,7 @@ const columns: readonly Column<ShownModelRoute>[] = [
     "",
     ({ route }) => (
       <div class="actions">
-        {!route.includes("*") && <a href={to(["models", "of", route])}>Who would be asked</a>}
+        {!route.includes("*") && <a href={to(["models", "of", route])}>Which machine answers</a>}
         {mayChange() && <RouteActions route={route} />}
       </div>
     ),
@@ -59,7 +60,10 @@ export function Routes() {
               caption="Routes"
               rows={data}
               keyOf={({ route }) => route}
-              empty="There is no route. One lets gpt-4o, for instance, mean a model of yours."
+              empty={[
+                "No route yet. A route lets a name such as gpt-4o stand for a model of yours. ",
+                <Remedy by="route" />,
+              ]}
               columns={columns}
             />
           </>
@@ -134,7 +138,7 @@ function RouteDialog({ route, onClose }: RouteProps) {
       {name !== "" && (
         <MatchingModels
           matches={(id) => (name.includes("*") ? allows([name], id) : id === name)}
-          before="It stands before"
+          before="The route replaces"
           shownMax={8}
           none="No model has this name."
         />

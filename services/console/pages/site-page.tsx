@@ -75,7 +75,7 @@ export function Site() {
                 columns={gatewayColumns}
                 rows={gateways}
                 keyOf={({ name }, place) => `${name} ${place}`}
-                empty="No gateway has noted itself yet."
+                empty="No gateway has reported yet."
               />
             </Section>
             <Section title="Certificates">
@@ -97,7 +97,7 @@ export function Site() {
                   columns={settingColumns}
                   rows={settings.toSorted((one, other) => Number(isUsual(one)) - Number(isUsual(other)))}
                   keyOf={({ name }) => name}
-                  empty="This gateway tells no settings."
+                  empty="This gateway shows no settings."
                 />
               )}
             </Section>

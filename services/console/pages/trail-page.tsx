@@ -1,7 +1,7 @@
 import { query } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
 import { QueryChoice, QueryField } from "../forms.tsx";
-import { Answered, Page, UnreadNotice } from "../parts.tsx";
+import { FaultNotice, Page, UnreadNotice } from "../parts.tsx";
 import { actionWords, dayTimes } from "../trail-words.ts";
 import { TrailTable } from "./trail-table.tsx";
 
@@ -11,7 +11,7 @@ export function Trail() {
   const given = (name: string): string => query.value.get(name) ?? "";
   const action = Object.keys(actionWords).find((each) => each === given("action")) as keyof typeof actionWords;
   const asked = { by: given("by"), about: given("about"), action, ...dayTimes(given("day")) };
-  const trail = useAnswer("GET /log", { query: { limit: shownMax, ...asked } });
+  const { answer, fault } = useAnswer("GET /log", { query: { limit: shownMax, ...asked } });
   const filters = (
     <>
       <QueryField name="by" label="Who" type="search" value={given("by")} />
@@ -27,15 +27,18 @@ export function Trail() {
   );
   return (
     <Page title="Trail" about="Who changed which key, machine or route, and when, and who signed in to this console.">
-      <Answered of={trail} waiting="Loading the trail…">
-        {({ data, unread }) => (
-          <section>
-            <UnreadNotice unread={unread} />
-            <TrailTable caption="Trail" rows={data.toReversed()} filters={filters} finds={false} />
-            {data.length === shownMax && <p class="quiet">These are the latest 1,000. Choose a day for older ones.</p>}
-          </section>
-        )}
-      </Answered>
+      <FaultNotice fault={fault} />
+      <UnreadNotice unread={answer?.unread} />
+      <TrailTable
+        caption="Trail"
+        rows={answer?.data.toReversed() ?? []}
+        filters={filters}
+        finds={false}
+        empty={answer === undefined ? "Loading the trail…" : undefined}
+      />
+      {answer?.data.length === shownMax && (
+        <p class="quiet">The list has the latest 1,000 changes. Choose a day for older ones.</p>
+      )}
     </Page>
   );
 }

@@ -13,11 +13,11 @@ const others: readonly Column<TrailEntry>[] = [
   ["detail", ({ detail }) => <bdi class="quiet">{detailWords(detail)}</bdi>, "wide"],
 ];
 
+type TrailProps = Pick<TableProps<TrailEntry>, "caption" | "rows" | "name" | "filters" | "finds"> &
+  Partial<Pick<TableProps<TrailEntry>, "empty">>;
+
 /** A table of changes, the latest first. */
-export function TrailTable({
-  rows,
-  ...table
-}: Pick<TableProps<TrailEntry>, "caption" | "rows" | "name" | "filters" | "finds">) {
+export function TrailTable({ rows, empty = "No change matches.", ...table }: TrailProps) {
   const names = useKeyNames();
   const keyOf = ({ at }: TrailEntry, place: number): string => `${at} ${rows.length - place}`;
   // The author is a person at a command line, or the key that was used.
@@ -31,7 +31,7 @@ export function TrailTable({
     "",
     (entry) => names.get(keyOfAuthor(entry)) ?? entry.by,
   ];
-  return <Table {...table} columns={[when, who, ...others]} rows={rows} keyOf={keyOf} empty="No change is found." />;
+  return <Table {...table} columns={[when, who, ...others]} rows={rows} keyOf={keyOf} empty={empty} />;
 }
 
 function subjectText({ key, machine, route, model, name }: TrailEntry): string {

@@ -46,7 +46,7 @@ export function Usage() {
         <QueryChoice name="by" label="Table by" value={by} options={parts} />
         {key !== undefined && <Button text="Of all keys" onDo={() => setQuery("key", undefined)} />}
       </Filters>
-      <Answered of={usage} waiting="Usage is added up…">
+      <Answered of={usage} waiting="Loading the usage…">
         {({ data }) => (
           <>
             <ByDay rows={data} days={daysOf(from, to)} metric={metric} />

@@ -28,7 +28,7 @@ export function UsageTable({ sums, total, part, ...table }: UsageTableProps) {
       rows={sums}
       last={total}
       keyOf={(sum) => (sum === total ? "total" : `of ${sum.of}`)}
-      empty="There was no request in this time."
+      empty="No request ended in this time."
       columns={[
         [part, title, "", ({ of }) => (of === null ? null : `${names.get(of) ?? ""} ${of}`.trim())],
         ["requests", ({ requests }) => numberText(requests), "right", ({ requests }) => requests],
