@@ -1,7 +1,7 @@
 import { writerOf } from "./writer-of-a-test.ts";
 import { offerOf } from "./offers.ts";
 import { expect, test } from "vitest";
-import type { AnswerEvent, Usage } from "#shared/protocol/answer-events.ts";
+import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { BeatRow } from "#shared/protocol/frame-payload.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { ChatChoice, ChatChunks } from "../../../services/gateway/apis/chat/render-chat.ts";
@@ -32,23 +32,6 @@ function streamed() {
   const onData = (bytes: Uint8Array): void => void heard.push(Buffer.from(bytes).toString());
   return { heard, answer: rendered(new ChatChunks(head, false), { onData }) };
 }
-
-test("a rendered answer passes on to its writer the machine and the ticks, and keeps the usage", () => {
-  const heard: unknown[] = [];
-  const answer = rendered(new ChatChunks(head, false), {
-    onAccept: (machine) => void heard.push(machine),
-    onData: (bytes) => void heard.push(Buffer.from(bytes).includes("Hello")),
-    onTick: (nowMs, row) => void heard.push([nowMs, row]),
-  });
-  const usage: Usage = { promptTokens: 1, completionTokens: 2 };
-  const row: BeatRow = ["job", "queued", 3, 0, 0, 0];
-  answer.on({ kind: "accepted" });
-  answer.on({ kind: "tick", nowMs: 5, row: row });
-  answer.on({ kind: "data", payload: payloadOf(hello), outputTokens: 1 });
-  answer.on({ kind: "usage", usage: usage });
-  expect(heard).toEqual(["attic", [5, row], true]);
-  expect(answer).toMatchObject({ usage, outputTokens: 1 });
-});
 
 test("a rendered answer tells its writer of a load only if its own model is loaded", () => {
   const heard: unknown[] = [];
@@ -87,11 +70,8 @@ test("a rendered answer keeps a record that goes on in the next frame, however i
 test("a rendered answer escapes a text that looks like the end of a stream", () => {
   const { heard, answer } = streamed();
   const text = '"}\n\ndata: [DONE]\n\nevent: x\r\rdata:[DONE]\n\n';
-  answer.on({
-    kind: "data",
-    payload: payloadOf({ kind: "text", text }, { kind: "reasoning", text }, stop),
-    outputTokens: 1,
-  });
+  const payload = payloadOf({ kind: "text", text }, { kind: "reasoning", text }, stop);
+  answer.on({ kind: "data", payload, outputTokens: 1 });
   const events = heard.join("").split("\n\n");
   expect(events.pop()).toBe("");
   for (const event of events) expect(event).toMatch(/^data: \{[^\r\n]*\}$/);
@@ -100,14 +80,11 @@ test("a rendered answer escapes a text that looks like the end of a stream", () 
 
 test("a rendered answer reports what a whole answer holds while it gathers", () => {
   const held: number[] = [];
-  const listener = {
-    onData: (bytes: Uint8Array) => void held.push(-bytes.length),
-    onHold: (size: number) => void held.push(size),
-  };
-  const answer = rendered(
-    new WholeCompletion(head, { object: "chat.completion", begin: () => new ChatChoice() }),
-    listener,
-  );
+  const whole = new WholeCompletion(head, { object: "chat.completion", begin: () => new ChatChoice() });
+  const answer = rendered(whole, {
+    onData: (bytes) => void held.push(-bytes.length),
+    onHold: (size) => void held.push(size),
+  });
   const payload = payloadOf(hello);
   for (let times = 0; times < 2; times += 1) answer.on({ kind: "data", payload: payload, outputTokens: 1 });
   answer.on({ kind: "data", payload: payloadOf(stop), outputTokens: 1 });

@@ -45,7 +45,17 @@ function site() {
       log,
     });
     onTestFinished(() => sharing.stop());
-    return { id, broker, book, sharing };
+    /** Has these loads and prompts, and tells of them. */
+    function say(loads: TestBook["own"], prompts: TestBook["placed"] = []): void {
+      book.own = loads;
+      book.placed.push(...prompts);
+      sharing.changed();
+    }
+    async function tell(...said: Parameters<typeof say>): Promise<void> {
+      say(...said);
+      await pass(timing.placementsToldMs);
+    }
+    return { id, broker, book, sharing, say, tell };
   }
   return { clock, logged, tap, crossed, settle, pass, gateway };
 }
@@ -54,15 +64,12 @@ test("placements are told at once, the next ones of 25 ms together, and a gatewa
   const { gateway, pass, settle, crossed } = site();
   const [one, other] = [gateway(), gateway()];
   await settle();
-  one.book.own = [loadOn("attic", 7)];
-  one.sharing.changed();
+  one.say([loadOn("attic", 7)]);
   await pass(0);
   expect(other.book.news.splice(0)).toEqual([{ loads: [loadOn("attic", 7)], prompts: [] }]);
   crossed.length = 0;
   for (const jobs of [1, 2]) {
-    one.book.own = [loadOn("attic", jobs, jobs * 100)];
-    one.book.placed.push(promptOn("attic", [jobs, -jobs, 2 ** 31 - jobs], -7));
-    one.sharing.changed();
+    one.say([loadOn("attic", jobs, jobs * 100)], [promptOn("attic", [jobs, -jobs, 2 ** 31 - jobs], -7)]);
     await pass(10);
   }
   expect(crossed).toEqual([]);
@@ -80,15 +87,11 @@ test("placements are told at once, the next ones of 25 ms together, and a gatewa
 test("loads are repeated each second while there are any, so that a new gateway soon knows them", async () => {
   const { gateway, pass, crossed } = site();
   const one = gateway();
-  one.book.own = [loadOn("attic", 3, 50)];
-  one.sharing.changed();
-  await pass(timing.placementsToldMs);
+  await one.tell([loadOn("attic", 3, 50)]);
   const late = gateway();
   await pass(timing.placementsRepeatMs);
   expect(late.book.ofOthers.get(one.id)).toEqual([loadOn("attic", 3, 50)]);
-  one.book.own = [];
-  one.sharing.changed();
-  await pass(timing.placementsToldMs);
+  await one.tell([]);
   expect(late.book.ofOthers.size).toBe(0);
   crossed.length = 0;
   await pass(10 * timing.placementsRepeatMs);
@@ -96,11 +99,9 @@ test("loads are repeated each second while there are any, so that a new gateway 
 });
 
 test("a gateway that stops is forgotten at once, and leaves no timer", async () => {
-  const { gateway, pass, settle, clock } = site();
+  const { gateway, settle, clock } = site();
   const [one, other] = [gateway(), gateway()];
-  one.book.own = [loadOn("attic")];
-  one.sharing.changed();
-  await pass(timing.placementsToldMs);
+  await one.tell([loadOn("attic")]);
   expect(other.book.ofOthers.size).toBe(1);
   one.sharing.changed();
   one.sharing.stop();
@@ -113,10 +114,7 @@ test("a gateway that stops is forgotten at once, and leaves no timer", async () 
 test("a gateway that is silent for 3 s is forgotten within the next one, and one that repeats its loads is not", async () => {
   const { gateway, pass } = site();
   const [dead, alive, other] = [gateway(), gateway(), gateway()];
-  for (const { book, sharing } of [dead, alive]) {
-    book.own = [loadOn("attic")];
-    sharing.changed();
-  }
+  for (const each of [dead, alive]) each.say([loadOn("attic")]);
   await pass(0);
   dead.broker.cut();
   await pass(timing.placementsSilentMs - 1);
@@ -128,9 +126,7 @@ test("a gateway that is silent for 3 s is forgotten within the next one, and one
 test("silence does not count while the own connection is down, nor while the own process stood still", async () => {
   const { gateway, pass, settle, clock } = site();
   const [one, other] = [gateway(), gateway()];
-  one.book.own = [loadOn("attic")];
-  one.sharing.changed();
-  await pass(timing.placementsToldMs);
+  await one.tell([loadOn("attic")]);
   for (const { broker } of [one, other]) broker.cut();
   await pass(2 * timing.placementsSilentMs);
   other.broker.restore();
@@ -148,14 +144,9 @@ test("silence does not count while the own connection is down, nor while the own
 });
 
 test("placements cannot be read on the wire, and no message repeats the bytes of another", async () => {
-  const { gateway, pass, crossed } = site();
-  const { book, sharing } = gateway();
-  book.own = [loadOn("attic")];
-  for (let turn = 0; turn < 2; turn += 1) {
-    book.placed.push(promptOn("attic", [0x41424344]));
-    sharing.changed();
-    await pass(timing.placementsToldMs);
-  }
+  const { gateway, crossed } = site();
+  const { tell } = gateway();
+  for (let turn = 0; turn < 2; turn += 1) await tell([loadOn("attic")], [promptOn("attic", [0x41424344])]);
   const [, one = Buffer.alloc(0), other = Buffer.alloc(0)] = crossed.map(({ data }) => data);
   expect(one.length).toBe(other.length);
   for (const data of [one, other]) {
@@ -167,29 +158,20 @@ test("placements cannot be read on the wire, and no message repeats the bytes of
 });
 
 test("placements under another pepper are dropped, and the log says so once", async () => {
-  const { gateway, pass, logged } = site();
+  const { gateway, logged } = site();
   const [stranger, other] = [gateway(peppersOf("b")), gateway()];
-  stranger.book.own = [loadOn("attic")];
-  for (let turn = 0; turn < 3; turn += 1) {
-    stranger.sharing.changed();
-    await pass(timing.placementsToldMs);
-  }
+  for (let turn = 0; turn < 3; turn += 1) await stranger.tell([loadOn("attic")]);
   expect(other.book.news).toEqual([]);
   expect(logged.filter((line) => line.includes("TRUNKLINE_KEY_PEPPER"))).toHaveLength(2);
 });
 
 test("while a pepper is replaced, loads are taken under both, and prompts under the same one only", async () => {
-  const { gateway, pass } = site();
+  const { gateway } = site();
   const [old, moved, fresh] = [gateway(peppersOf("a", "b")), gateway(peppersOf("b", "a")), gateway(peppersOf("b"))];
-  moved.book.own = [loadOn("attic", 5)];
-  moved.book.placed.push(promptOn("attic", [1, 2]));
-  moved.sharing.changed();
-  await pass(timing.placementsToldMs);
+  await moved.tell([loadOn("attic", 5)], [promptOn("attic", [1, 2])]);
   expect(old.book.news.at(-1)).toEqual({ loads: [loadOn("attic", 5)], prompts: [] });
   expect(fresh.book.news.at(-1)).toEqual({ loads: [loadOn("attic", 5)], prompts: [promptOn("attic", [1, 2])] });
-  old.book.own = [loadOn("loft", 1)];
-  old.sharing.changed();
-  await pass(timing.placementsToldMs);
+  await old.tell([loadOn("loft", 1)]);
   expect(moved.book.ofOthers.get(old.id)).toEqual([loadOn("loft", 1)]);
   expect(fresh.book.ofOthers.has(old.id)).toBe(false);
 });
@@ -197,9 +179,7 @@ test("while a pepper is replaced, loads are taken under both, and prompts under 
 test("a message that is repeated, changed, sent in another gateway's name or old changes nothing", async () => {
   const { gateway, pass, settle, tap, crossed, clock, logged } = site();
   const [one, other] = [gateway(), gateway()];
-  one.book.own = [loadOn("attic", 9)];
-  one.sharing.changed();
-  await pass(timing.placementsToldMs);
+  await one.tell([loadOn("attic", 9)]);
   const { data = Buffer.alloc(0) } = crossed.at(-1) ?? {};
   one.sharing.stop();
   await settle();
@@ -210,11 +190,7 @@ test("a message that is repeated, changed, sent in another gateway's name or old
   };
   await say(one.id, data);
   await say(newToken(), data);
-  for (const at of [0, 1, 13, data.length - 1])
-    await say(
-      one.id,
-      data.map((byte, place) => (place === at ? byte ^ 1 : byte)),
-    );
+  for (const at of [0, 1, 13, data.length - 1]) await say(one.id, data.with(at, (data[at] ?? 0) ^ 1));
   await say(one.id, data.subarray(0, 20));
   await say(one.id, Buffer.alloc(limits.placementsBytesMax + 1));
   await say("nobody", data);
@@ -242,19 +218,18 @@ test("the empty message of `trunkline doctor` is dropped without a word", async 
 });
 
 test("large news cross in bounded messages and arrive whole", async () => {
-  const { gateway, pass, settle, crossed, tap } = site();
+  const { gateway, settle, crossed, tap } = site();
   const [one, other] = [gateway(), gateway()];
   await settle();
   crossed.length = 0;
   const blocks = Array.from({ length: limits.placedBlocksMax }, (_, at) => at * 1_000_003);
-  one.book.own = Array.from({ length: 3_000 }, (_, at) => loadOn(`gpu-${at}`, at));
-  one.book.placed = Array.from({ length: 9 }, (_, at) => promptOn(`gpu-${at}`, [...blocks, 1]));
-  one.sharing.changed();
-  await pass(timing.placementsToldMs);
+  const loads = Array.from({ length: 3_000 }, (_, at) => loadOn(`gpu-${at}`, at));
+  const told = Array.from({ length: 9 }, (_, at) => promptOn(`gpu-${at}`, [...blocks, 1]));
+  await one.tell(loads, told);
   expect(crossed.length).toBeGreaterThan(2);
   for (const { data } of crossed) expect(data.length).toBeLessThanOrEqual(limits.placementsBytesMax);
   const prompts = Array.from({ length: 9 }, (_, at) => promptOn(`gpu-${at}`, blocks));
-  expect(other.book.news.at(-1)).toEqual({ loads: one.book.own, prompts });
+  expect(other.book.news.at(-1)).toEqual({ loads, prompts });
 
   const late = gateway();
   for (const sent of [crossed.at(0), crossed.at(-1)]) tap.publish(placedSubject(one.id), sent?.data ?? Buffer.of());
@@ -263,13 +238,11 @@ test("large news cross in bounded messages and arrive whole", async () => {
 });
 
 test("of more prompts than four messages hold the first ones are told, and the log says that some were not", async () => {
-  const { gateway, pass, logged } = site();
+  const { gateway, logged } = site();
   const [one, other] = [gateway(), gateway()];
   const blocks = Array.from({ length: limits.placedBlocksMax }, () => 1);
-  one.book.own = [loadOn("attic", 20)];
-  one.book.placed = Array.from({ length: 20 }, () => promptOn("attic", blocks));
-  one.sharing.changed();
-  await pass(timing.placementsToldMs);
+  const prompts = Array.from({ length: 20 }, () => promptOn("attic", blocks));
+  await one.tell([loadOn("attic", 20)], prompts);
   const news = other.book.news.at(-1);
   expect(news).toMatchObject({ loads: [loadOn("attic", 20)] });
   expect(news !== "gone" && news?.prompts.length).toBe(12);

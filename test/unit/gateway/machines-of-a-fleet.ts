@@ -1,3 +1,4 @@
+import type { MachineRecord } from "#shared/records/machine-record.ts";
 import type { Capabilities, Model } from "#shared/protocol/model.ts";
 import type { Presence } from "#shared/protocol/presence.ts";
 import { frameVersion } from "#shared/protocol/frame.ts";
@@ -26,6 +27,14 @@ export function modelOf(id: string, fields: Partial<Model> = {}): Model {
 
 /** A boot of this many milliseconds after 2026 began. */
 export const bootAt = (ms: number): string => `${1_767_225_600_000 + ms}-0a1b2c3d`;
+
+export const recordOf = (name: string, fields: Partial<MachineRecord> = {}): MachineRecord => ({
+  name,
+  version: 1,
+  createdAt: 1,
+  changedAt: 1,
+  ...fields,
+});
 
 export function presenceOf(machine: string, fields: Partial<Presence> = {}): Presence {
   return {

@@ -15,7 +15,7 @@ import { blocksOfText } from "../../../services/gateway/routing/prompt-blocks.ts
 import { type MachineAnswer, mergeCatalogues } from "../../../services/gateway/jobs/live-models.ts";
 import { end } from "./follower-on-a-wire.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
-import { modelOf, presenceOf } from "./machines-of-a-fleet.ts";
+import { modelOf, presenceOf, recordOf } from "./machines-of-a-fleet.ts";
 import { key, tableOf } from "./routes-and-keys.ts";
 import { fleetOfAGateway } from "./fleet-of-a-gateway.ts";
 
@@ -159,14 +159,7 @@ test("a list of models has what only runs elsewhere under the name of such a rou
   );
 });
 
-const record = (name: string, fields: Partial<MachineRecord> = {}): MachineRecord => ({
-  name,
-  version: 1,
-  createdAt: 1,
-  changedAt: 1,
-  ...fields,
-});
-const marked = (version: number): MachineRecord => record("cloud", { version, external: true });
+const marked = (version: number): MachineRecord => recordOf("cloud", { version, external: true });
 
 /** The marked machines, after the store held one list of records after the other. */
 async function marks(...lists: readonly (readonly MachineRecord[])[]): Promise<readonly string[]> {
@@ -190,13 +183,13 @@ async function marks(...lists: readonly (readonly MachineRecord[])[]): Promise<r
 }
 
 test("the mark of an external machine is set and taken off by its record", async () => {
-  expect(await marks([marked(1), record("attic")])).toEqual(["cloud"]);
-  expect(await marks([marked(1)], [record("cloud", { version: 2 })])).toEqual([]);
+  expect(await marks([marked(1), recordOf("attic")])).toEqual(["cloud"]);
+  expect(await marks([marked(1)], [recordOf("cloud", { version: 2 })])).toEqual([]);
 });
 
 test.each([
   ["the store was emptied", [[marked(1)], []]],
-  ["the store fell back to an older copy of itself", [[marked(2)], [record("cloud")]]],
+  ["the store fell back to an older copy of itself", [[marked(2)], [recordOf("cloud")]]],
   ["the machine was renamed and may still be heard under its old name", [[marked(1)], [{ ...marked(2), name: "far" }]]],
 ])("the mark of an external machine stays when %s", async (_, lists) => {
   expect(await marks(...lists)).toContain("cloud");

@@ -6,7 +6,7 @@ import { candidate, speed, work } from "./candidates-of-a-model.ts";
 
 function explain(
   candidates: readonly Candidate[],
-  { promptTokens, random = () => 0 }: { promptTokens?: number; random?: () => number } = {},
+  { promptTokens, random = () => 0 }: { promptTokens?: number | undefined; random?: () => number } = {},
 ): readonly Explained[] {
   const needs: Needs = { capability: "completion", tools: false, imageParam: undefined, promptTokens };
   return explainChoice(chooseMachine({ candidates, needs, random }));
@@ -17,6 +17,9 @@ const order = (...given: Parameters<typeof explain>): string[] =>
 
 const busy = { running: 1 };
 const idle = { jobs: 0, backlogTokens: 0 };
+/** A machine that takes 0.1 ms for each token of the prompt, unless it is said otherwise. */
+const asked = (machine: string, promptTokens: number, about: Parameters<typeof candidate>[1] = {}): Candidate =>
+  candidate(machine, { speed: speed(0.1), work: work(promptTokens), ...about });
 const full = { running: 1, queued: 8 };
 
 test.each<[string, readonly Candidate[], string[], number?]>([
@@ -43,52 +46,42 @@ test.each<[string, readonly Candidate[], string[], number?]>([
   ],
   [
     "one with a free slot before one with a queue, and that before one whose queue is full, however fast",
-    [
-      candidate("full", { ...full, speed: speed(0.01), work: work(100) }),
-      candidate("queue", { ...busy, speed: speed(0.5), work: work(100) }),
-      candidate("free", { speed: speed(0.5), work: work(100) }),
-    ],
+    [asked("full", 9, { ...full, speed: speed(0.01) }), asked("queue", 9, busy), asked("free", 9)],
     ["free (drawn)", "queue (busy)", "full (full)"],
   ],
   [
     "the machine that is through with its queue sooner is asked first of two with queues",
     [
-      candidate("short and slow", { running: 1, queued: 1, speed: speed(10), work: work(100) }),
-      candidate("long and fast", { running: 1, queued: 3, speed: speed(0.5), work: work(100) }),
+      asked("short and slow", 100, { ...busy, queued: 1, speed: speed(10) }),
+      asked("long and fast", 100, { ...busy, queued: 3 }),
     ],
     ["long and fast (busy)", "short and slow (busy)"],
   ],
   [
     "the faster one, by what the prompt takes",
-    [
-      candidate("slow", { speed: speed(0.4), work: work(1_000) }),
-      candidate("fast", { speed: speed(0.1), work: work(1_000) }),
-    ],
+    [asked("slow", 1_000, { speed: speed(0.4) }), asked("fast", 1_000)],
     ["fast (drawn)", "slow (slower)"],
   ],
   [
     "the one near by of two that are as fast",
-    [
-      candidate("far", { speed: speed(0.1, { beginMs: 200 }), work: work(100) }),
-      candidate("near", { speed: speed(0.1), work: work(100) }),
-    ],
+    [asked("far", 100, { speed: speed(0.1, { beginMs: 200 }) }), asked("near", 100)],
     ["near (drawn)", "far (slower)"],
   ],
   [
     "one that was never measured as if it were one of the others",
     [
-      candidate("slow", { speed: speed(5), work: work(1_000) }),
-      candidate("new", { work: work(1_000) }),
-      candidate("usual", { speed: speed(1, { beginMs: 10 }), work: work(1_000) }),
-      candidate("fast", { speed: speed(0.1), work: work(1_000) }),
+      asked("slow", 1_000, { speed: speed(5) }),
+      asked("new", 1_000, { speed: undefined }),
+      asked("usual", 1_000, { speed: speed(1, { beginMs: 10 }) }),
+      asked("fast", 1_000),
     ],
     ["fast (drawn)", "new (slower)", "usual (slower)", "slow (slower)"],
   ],
   [
     "the one that has the prompt cached before an idle one, when that is worth more than the others there",
     [
-      candidate("cold", { slots: 4, speed: speed(0.1), work: work(4_000) }),
-      candidate("warm", { slots: 4, running: 3, speed: speed(0.1), work: work(4_000, { cachedTokens: 3_900 }) }),
+      asked("cold", 4_000, { slots: 4 }),
+      asked("warm", 4_000, { slots: 4, running: 3, work: work(4_000, { cachedTokens: 3_900 }) }),
     ],
     ["warm (warm)", "cold (slower)"],
   ],
@@ -96,48 +89,39 @@ test.each<[string, readonly Candidate[], string[], number?]>([
     "but not when to wait for a slot takes longer than the prompt",
     [
       candidate("warm", { ...busy, speed: speed(0.1, { answerMs: 1_000 }), work: work(500, { cachedTokens: 400 }) }),
-      candidate("cold", { speed: speed(0.1), work: work(500) }),
+      asked("cold", 500),
     ],
     ["cold (drawn)", "warm (busy)"],
   ],
   [
     "and the waiting is worth it for a prompt that takes longer",
-    [
-      candidate("warm", { ...busy, speed: speed(0.1), work: work(20_000, { cachedTokens: 19_900 }) }),
-      candidate("cold", { speed: speed(0.1), work: work(20_000) }),
-    ],
+    [asked("warm", 20_000, { ...busy, work: work(20_000, { cachedTokens: 19_900 }) }), asked("cold", 20_000)],
     ["warm (busy)", "cold (slower)"],
   ],
   [
     "the warm one also when it costs some milliseconds more",
-    [
-      candidate("warm", { speed: speed(0.1), work: work(300, { cachedTokens: 100 }) }),
-      candidate("cold", { speed: speed(0.06), work: work(300) }),
-    ],
+    [asked("warm", 300, { work: work(300, { cachedTokens: 100 }) }), asked("cold", 300, { speed: speed(0.06) })],
     ["warm (warm)", "cold (drawn)"],
   ],
   [
     "not the warm one when that costs far more than the few cached tokens save",
     [
-      candidate("warm", { slots: 16, running: 15, speed: speed(0.1), work: work(60, { cachedTokens: 40 }) }),
-      candidate("just started", { slots: 16, speed: speed(0.1, { beginMs: 1 }), work: work(60) }),
+      asked("warm", 60, { slots: 16, running: 15, work: work(60, { cachedTokens: 40 }) }),
+      asked("just started", 60, { slots: 16, speed: speed(0.1, { beginMs: 1 }) }),
     ],
     ["just started (drawn)", "warm (slower)"],
   ],
   [
     "not the one that has other prompts to compute first",
     [
-      candidate("behind", { slots: 8, known: { jobs: 1, backlogTokens: 8_000 }, speed: speed(0.1), work: work(100) }),
-      candidate("ready", { slots: 8, known: { jobs: 1, backlogTokens: 0 }, speed: speed(0.1), work: work(100) }),
+      asked("behind", 100, { slots: 8, known: { jobs: 1, backlogTokens: 8_000 } }),
+      asked("ready", 100, { slots: 8, known: { jobs: 1, backlogTokens: 0 } }),
     ],
     ["ready (drawn)", "behind (slower)"],
   ],
   [
     "not the one whose many answers a long prompt would halt, though it has slots for hundreds",
-    [
-      candidate("crowded", { slots: 256, running: 30, speed: speed(0.1), work: work(2_000) }),
-      candidate("calm", { slots: 8, running: 2, speed: speed(0.1), work: work(2_000) }),
-    ],
+    [asked("crowded", 2_000, { slots: 256, running: 30 }), asked("calm", 2_000, { slots: 8, running: 2 })],
     ["calm (drawn)", "crowded (slower)"],
   ],
   [
@@ -148,9 +132,8 @@ test.each<[string, readonly Candidate[], string[], number?]>([
 ])(
   "machines are asked in the order in which they are expected to serve best: %s",
   (_, candidates, expected, promptTokens) => {
-    const asked = promptTokens === undefined ? {} : { promptTokens };
-    expect(order(candidates, asked)).toEqual(expected);
-    expect(order(candidates.toReversed(), asked)).toEqual(expected);
+    expect(order(candidates, { promptTokens })).toEqual(expected);
+    expect(order(candidates.toReversed(), { promptTokens })).toEqual(expected);
   },
 );
 
@@ -189,15 +172,9 @@ const times = fc.double({ min: 0, max: 1e6, noNaN: true });
 const fleets = fc.array(
   fc
     .record({
-      state: fc.constantFrom(
-        "ready" as const,
-        "ready" as const,
-        "ready" as const,
-        "waiting" as const,
-        "draining" as const,
-      ),
-      status: fc.constantFrom("present" as const, "present" as const, "suspect" as const, "offline" as const),
-      avoid: fc.constantFrom(undefined, undefined, "tried" as const, "breaker" as const),
+      state: fc.constantFrom<Candidate["presence"]["state"][]>("ready", "ready", "ready", "waiting", "draining"),
+      status: fc.constantFrom<Candidate["status"][]>("present", "present", "suspect", "offline"),
+      avoid: fc.constantFrom<Candidate["avoid"][]>(undefined, undefined, "tried", "breaker"),
       window: fc.constantFrom(1_000, 4_000),
       slots: fc.nat(4),
       running: fc.nat(5),
@@ -206,9 +183,7 @@ const fleets = fc.array(
       known: fc.option(fc.record({ jobs: fc.nat(12), backlogTokens: fc.nat(100_000) }), { nil: undefined }),
       speed: fc.option(
         fc.record({ beginMs: times, promptTokenMs: times, tokenMs: times, jobTokenMs: times, answerMs: times }),
-        {
-          nil: undefined,
-        },
+        { nil: undefined },
       ),
       work: fc.record({ promptTokens: fc.nat(200_000), cachedTokens: fc.nat(200_000), answerTokens: fc.nat(10_000) }),
     })
