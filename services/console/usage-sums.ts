@@ -1,5 +1,4 @@
 /** Sums of usage, and their CSV. Pure. */
-import { dayMs, dayOf } from "#shared/process/clock.ts";
 import type { AnswerTo } from "#shared/admin/admin-call.ts";
 import {
   meansOf,
@@ -35,13 +34,6 @@ export function sumMachines({ data }: AnswerTo<"GET /history">): UsageSum[] {
     of: of ?? "others",
     firstTokenMs: total.first_token_ms?.p50 ?? null,
   }));
-}
-
-/** Returns every day of a range, so that a plot has a place for those without usage. */
-export function daysOf(from: string, to: string): string[] {
-  const days: string[] = [];
-  for (let at = Date.parse(from); at <= Date.parse(to); at += dayMs) days.push(dayOf(at));
-  return days;
 }
 
 const columns = ["day", "key", "model", ...usageFigures] as const;

@@ -25,7 +25,14 @@ export const historyOperations = {
     path: "/history",
     summary: "Sums of ended requests by steps of time, of all gateways, in total and by model or machine",
     query: z.strictObject({
-      since: timeInUrl.optional().describe("The beginning; an hour before the end unless given."),
+      since: timeInUrl.optional().describe("The beginning of the range, in place of span."),
+      span: numberInUrl(
+        z
+          .int()
+          .min(60)
+          .max(90 * 86_400)
+          .default(3_600),
+      ).describe("The length of the range in seconds, unless since gives its beginning."),
       until: timeInUrl.optional().describe("The end; now unless given."),
       step: numberInUrl(
         z
@@ -44,12 +51,12 @@ export const historyOperations = {
     }),
     answer: historyAnswer,
     refusals: ["invalid_value"],
-    async run({ query: { since, until, step, by, model, machine, limit } }, { history, clock }) {
+    async run({ query: { since, span: seconds, until, step, by, model, machine, limit } }, { history, clock }) {
       if ([by, model, machine].filter((each) => each !== undefined).length > 1)
         throw refusal("by", "only one of 'by', 'model' and 'machine' can be given");
       const nowMs = clock.wall();
       const untilMs = Math.min(nowMs, until === undefined ? nowMs : Date.parse(until));
-      const sinceMs = since === undefined ? untilMs - hourMs : Date.parse(since);
+      const sinceMs = since === undefined ? untilMs - seconds * 1_000 : Date.parse(since);
       if (sinceMs >= untilMs) throw refusal("since", "it must be before 'until' and before now");
       const span = untilMs - sinceMs;
       const [, usual = 60] = usualSteps.find(([longest]) => span <= longest) ?? [];

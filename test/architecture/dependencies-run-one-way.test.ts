@@ -91,7 +91,7 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
     `import { openKeyStore } from "#shared/store/open-key-store.ts";`,
   ],
   "no service imports the console": ["services/gateway/x.ts", `import { a } from "../console/quantity.ts";`],
-  "only the console knows Preact and uPlot": ["services/gateway/x.ts", `import { h } from "preact";`],
+  "only the console knows Preact": ["services/gateway/x.ts", `import { h } from "preact";`],
   "only sign-in by OpenID knows openid-client": ["services/gateway/x.ts", `import * as client from "openid-client";`],
   "only what packs knows rolldown": ["services/gateway/x.ts", `import { rolldown } from "rolldown";`],
   "no service imports the CLI": ["services/gateway/x.ts", `await import("../cli/up.ts");`],

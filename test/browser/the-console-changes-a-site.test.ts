@@ -96,13 +96,38 @@ describe.skipIf(found.path === undefined)("the console of a site in one process"
     await sums.waitFor();
     const cells = await sums.getByRole("cell").allInnerTexts();
     expect([cells[1], cells[4]]).toEqual([String(total.requests), String(total.completion_tokens)]);
-    await own.page.getByRole("figure", { name: "Tokens by day" }).locator("canvas").waitFor({ state: "attached" });
-
-    await own.page.getByLabel("Table by").selectOption("machine");
+    await own.page.getByLabel("By", { exact: true }).selectOption("machine");
     const machine = own.page.getByRole("row", { name: /^attic/ });
     await machine.waitFor();
     const ofMachine = await machine.getByRole("cell").allInnerTexts();
     expect([ofMachine[1], ofMachine[4]]).toEqual([String(total.requests), String(total.completion_tokens)]);
+    expect(own.complaints).toEqual([]);
+  });
+
+  test("a chart of the last hour is read by the arrow keys and as a table, and tells machines apart", async () => {
+    await up.endpoint.stream({ model: "llama3.2", says: "Hello" }).then(({ over }) => over);
+    const own = await signedIn();
+    await own.go("/usage");
+    await own.page.getByLabel("Range").selectOption("1 h");
+    await own.page.getByLabel("Tell apart").selectOption("machines");
+    expect(new URL(own.page.url()).searchParams.toString()).toBe("range=1+h&cut=machine");
+    const figure = own.page.getByRole("figure").first();
+    const chart = figure.getByRole("slider", { name: "Requests" });
+    await chart.focus();
+    await own.page.keyboard.press("End");
+    const words = async () => (await chart.getAttribute("aria-valuetext")) ?? "";
+    const valueOf = (text: string) => Number(/attic (\d+)/.exec(text)?.[1]);
+    const latest = await words();
+    let sum = 0;
+    for (let step = 0; step < 61; step += 1, await own.page.keyboard.press("ArrowLeft"))
+      sum += valueOf(await words()) || 0;
+    expect(await words()).not.toBe(latest);
+    await figure.locator(".plot-tip").getByText("attic").waitFor();
+    await figure.locator("figcaption").getByText(`attic ${sum}`).waitFor();
+    await figure.getByText("As a table").click();
+    await figure.getByRole("columnheader", { name: "attic" }).waitFor();
+    await own.go("/usage?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z");
+    await own.sees("No request ended in this range.");
     expect(own.complaints).toEqual([]);
   });
 

@@ -288,7 +288,7 @@ describe("the console's page", () => {
   });
 
   test("takes at most 120 KB with all its files, as a browser gets them", async () => {
-    const files = ["", "/console.js", "/console.css", "/plot.css", "/icon.svg"];
+    const files = ["", "/console.js", "/console.css", "/icon.svg"];
     const bodies = await Promise.all(files.map((file) => send("GET", `/console${file}`, { headers: {} })));
     expect(bodies.map(({ statusCode }) => statusCode)).toEqual(files.map(() => 200));
     const bytes = bodies.map(({ rawPayload }) => gzipSync(rawPayload).byteLength);

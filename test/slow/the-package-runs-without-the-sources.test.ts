@@ -56,7 +56,7 @@ describe.each(nodes)("the package on %s", (node) => {
       expect([path, page.status]).toEqual([path, 200]);
       expect((await page.bytes()).length).toBeGreaterThan(100);
     }
-    for (const path of ["/console", "/console/console.js", "/console/plot.css"]) {
+    for (const path of ["/console", "/console/console.js", "/console/console.css"]) {
       const page = await fetch(new URL(path, up.operationsUrl));
       expect([path, page.status]).toEqual([path, 200]);
       expect((await page.bytes()).length).toBeGreaterThan(100);

@@ -1,14 +1,13 @@
 import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
 import { query, to } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
-import { timesOf, valuesOf } from "../history.ts";
 import { clock, ended, fleet, inMemory, now } from "../live.ts";
 import { Notice, Page, Section } from "../parts.tsx";
-import { Plot } from "../plot.tsx";
-import { msText, numberText, shortNumber } from "../quantity.ts";
+import { numberText, shortNumber } from "../quantity.ts";
 import { Remedy } from "../remedies.tsx";
 import { Name } from "../values.tsx";
 import { findTroubles, siteText } from "../site-words.ts";
+import { Requests, Waits } from "./history-charts.tsx";
 import { RequestTable } from "./request-table.tsx";
 
 export function Overview() {
@@ -104,27 +103,16 @@ function Now() {
   );
 }
 
-/** The two plots of the last hour, read anew each minute. */
+/** The two charts of the last hour, read anew each minute. */
 function LastHour() {
   const minute = Math.floor(clock.value / 60_000);
   const { answer, fault } = useAnswer("GET /history", {}, minute);
   if (fault !== undefined) return <Notice tone="warn">{fault.message}</Notice>;
   if (answer === undefined) return <p class="quiet">Loading the last hour…</p>;
-  const times = timesOf(answer).map((at) => at / 1_000);
-  const { all } = answer;
-  const counts = [
-    { name: "requests", values: valuesOf(answer, all, ({ requests }) => requests), kind: "bars" },
-    { name: "failed", values: valuesOf(answer, all, ({ failed }) => failed), kind: "bars" },
-  ] as const;
-  const waits = [{ name: "median", values: valuesOf(answer, all, (sums) => sums.first_token_ms?.p50, null) }];
   return (
     <div class="columns">
-      <Section title="Requests a minute, last hour">
-        <Plot label="Requests a minute in the last hour" unit={numberText} times={times} series={counts} />
-      </Section>
-      <Section title="Wait for the first token, last hour">
-        <Plot label="Median wait for the first token in the last hour" unit={msText} times={times} series={waits} />
-      </Section>
+      <Requests history={answer} title="Requests, last hour" />
+      <Waits history={answer} title="Wait for the first token, last hour" />
     </div>
   );
 }

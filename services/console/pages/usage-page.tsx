@@ -1,62 +1,83 @@
+import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
-import { dayMs } from "#shared/process/clock.ts";
-import { usageParts } from "#shared/usage/sum-usage.ts";
-import { daysAsked } from "#shared/usage/days-asked.ts";
+import { dayMs, dayOf } from "#shared/process/clock.ts";
+import { type UsagePart, usageParts } from "#shared/usage/sum-usage.ts";
 import { query, setQuery } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
-import { Button, Filters, QueryChoice, QueryField } from "../forms.tsx";
+import { Button, Choice, Filters, QueryChoice, TextField } from "../forms.tsx";
+import { clock, fleet } from "../live.ts";
 import { Answered, Page, Section } from "../parts.tsx";
-import { Plot } from "../plot.tsx";
-import { msText, shortNumber } from "../quantity.ts";
-import { csvOf, daysOf, type ShownUsageRow, sumBy, sumMachines, sumOf, type UsageSum } from "../usage-sums.ts";
+import { zoneName } from "../plot-axes.ts";
+import { csvOf, type ShownUsageRow, sumBy, sumMachines, sumOf } from "../usage-sums.ts";
+import { HistoryCharts } from "./history-charts.tsx";
 import { UsageTable } from "./usage-table.tsx";
 
-const daysShown = 30;
 const parts = [...usageParts, "machine"] as const;
+const cuts = ["model", "machine"] as const;
+const hourMs = 3_600_000;
+/** The ranges that end now, in milliseconds. */
+const ranges = { "1 h": hourMs, "24 h": dayMs, "7 d": 7 * dayMs, "30 d": 30 * dayMs } as const;
+/** Models or machines that a chart tells apart. */
+const partsShown = 6;
 
-/** The figures of usage, and how each is drawn. */
-const metrics = {
-  tokens: ["Tokens", shortNumber],
-  requests: ["Requests", shortNumber],
-  failed: ["Failed requests", shortNumber],
-  first_token: ["Wait for the first token", msText],
-} as const;
-type Metric = keyof typeof metrics;
+/** Returns the chosen range. The address has the ends of one that does not end now. */
+function rangeOf(chosen: URLSearchParams) {
+  const [from, to] = ["from", "to"].map((name) => Date.parse(chosen.get(name) ?? ""));
+  if (from && to)
+    return { name: "chosen", sinceMs: from, untilMs: to, asked: { since: iso(from), until: iso(to) }, turn: 0 };
+  const [name, spanMs] =
+    Object.entries(ranges).find(([each]) => each === chosen.get("range")) ?? (["24 h", dayMs] as const);
+  const untilMs = clock.value;
+  // Charts of hours change seldom, and a page that stays open asks seldom.
+  const turn = Math.floor(untilMs / (spanMs > dayMs ? 600_000 : 60_000));
+  return { name, sinceMs: untilMs - spanMs, untilMs, asked: { span: spanMs / 1_000 }, turn };
+}
 
-const title = (metric: Metric) => [metric, metrics[metric][0]] as const;
-const metricNames = Object.keys(metrics) as Metric[];
+const iso = (ms: number): string => new Date(ms).toISOString();
+
+function choose(fromMs: number, untilMs: number): void {
+  setQuery("from", iso(fromMs), "range");
+  setQuery("to", iso(untilMs));
+}
 
 export function Usage() {
   const chosen = query.value;
-  const given = { from: chosen.get("from") ?? undefined, to: chosen.get("to") ?? undefined };
-  const { from, to } = daysAsked({ ...given, days: daysShown }, Date.now());
-  const by = parts.find((part) => part === chosen.get("by")) ?? "model";
-  const metric = metricNames.find((each) => each === chosen.get("of")) ?? "tokens";
-  const key = chosen.get("key") ?? undefined;
-  const usage = useAnswer("GET /usage", { query: { from, to, key } });
+  const range = rangeOf(chosen);
+  const cut = cuts.find((each) => each === chosen.get("cut"));
+  const machine = chosen.get("machine") ?? undefined;
+  const model = chosen.get("model") ?? undefined;
+  const only = machine ?? model;
+  const by = only === undefined && cut !== undefined ? { by: cut, limit: partsShown } : {};
+  const history = useAnswer("GET /history", { query: { ...range.asked, ...by, machine, model } }, range.turn);
   return (
-    <Page
-      title="Usage"
-      about={["Tokens and requests by day of UTC, as ", <code>trunkline usage</code>, " counts them."]}
-    >
+    <Page title="Usage" about={`Requests, tokens, waits and failures. Times are those of ${zoneName()}.`}>
       <Filters label="Choices">
-        <QueryField name="from" label="From" type="date" value={from} />
-        <QueryField name="to" label="To" type="date" value={to} />
-        <QueryChoice name="of" label="Figure" value={metric} options={metricNames.map(title)} />
-        <QueryChoice name="by" label="Table by" value={by} options={parts} />
-        {key !== undefined && <Button text="Of all keys" onDo={() => setQuery("key", undefined)} />}
+        <Choice
+          label="Range"
+          value={range.name}
+          options={[...Object.keys(ranges), "chosen"]}
+          onChoose={(name) =>
+            name === "chosen" ? choose(range.sinceMs, range.untilMs) : setQuery("range", name, "from", "to")
+          }
+        />
+        {range.name === "chosen" && <Ends {...range} />}
+        <QueryChoice
+          name="cut"
+          label="Tell apart"
+          value={cut ?? ""}
+          options={[
+            ["", "nothing"],
+            ["model", "models"],
+            ["machine", "machines"],
+          ]}
+        />
+        <Only model={model} machine={machine} />
       </Filters>
-      <Answered of={usage} waiting="Loading the usage…">
-        {({ data }) => (
+      <Answered of={history} waiting="Loading the charts…">
+        {(answer) => (
           <>
-            <ByDay rows={data} days={daysOf(from, to)} metric={metric} />
-            <Section title={`By ${by}`} aside={<CsvLink rows={data} name={`usage-${from}-${to}.csv`} />}>
-              {by === "machine" ? (
-                <ByMachine />
-              ) : (
-                <UsageTable caption={`Usage by ${by}`} sums={sumBy(data, by)} total={sumOf("all", data)} part={by} />
-              )}
-            </Section>
+            <HistoryCharts history={answer} onRange={choose} />
+            <SumsTable {...range} />
           </>
         )}
       </Answered>
@@ -64,51 +85,104 @@ export function Usage() {
   );
 }
 
-interface ByDayProps {
-  readonly rows: readonly ShownUsageRow[];
-  readonly days: readonly string[];
-  readonly metric: Metric;
+/** The ends of a chosen range, in the viewer's zone. The address has them in UTC. */
+function Ends({ sinceMs, untilMs }: { readonly sinceMs: number; readonly untilMs: number }) {
+  const local = (ms: number): string => iso(ms - new Date(ms).getTimezoneOffset() * 60_000).slice(0, 16);
+  const field = (name: string, label: string, ms: number) => (
+    <TextField
+      label={label}
+      type="datetime-local"
+      value={local(ms)}
+      onText={(text) => text !== "" && setQuery(name, iso(Date.parse(text)))}
+    />
+  );
+  return [field("from", "From", sinceMs), field("to", "To", untilMs)];
 }
 
-function ByDay({ rows, days, metric }: ByDayProps) {
-  const byDay = new Map(sumBy(rows, "day").map((sum) => [sum.of, sum]));
-  const [name, unit] = metrics[metric];
-  const without = metric === "first_token" ? null : 0;
-  const bars = (of: string, figure: (sum: UsageSum) => number | null) => ({
-    name: of,
-    values: days.map((day) => {
-      const sum = byDay.get(day);
-      return sum === undefined ? without : figure(sum);
-    }),
-    kind: metric === "first_token" ? undefined : ("bars" as const),
-  });
-  const series =
-    metric === "tokens"
-      ? [
-          bars("prompts and answers", (sum) => sum.prompt_tokens + sum.completion_tokens),
-          bars("answers", (sum) => sum.completion_tokens),
-        ]
-      : metric === "first_token"
-        ? [bars("mean", ({ firstTokenMs }) => firstTokenMs)]
-        : [bars(name.toLowerCase(), (sum) => sum[metric])];
-  const times = days.map((day) => Date.parse(`${day}T00:00:00`) / 1_000);
+function Only({ model, machine }: { readonly model: string | undefined; readonly machine: string | undefined }) {
+  const models = useAnswer("GET /models", {}).answer?.data.map(({ id }) => id) ?? [];
+  const machines = fleet.value?.data.map((each) => each.machine) ?? [];
+  const value = machine !== undefined ? `machine ${machine}` : model !== undefined ? `model ${model}` : "";
+  const named = [
+    ...new Set([...models.map((id) => `model ${id}`), ...machines.map((name) => `machine ${name}`), value]),
+  ];
   return (
-    <Section title={`${name} by day`}>
-      <Plot label={`${name} by day`} unit={unit} times={times} series={series} />
+    <Choice
+      label="Only"
+      value={value}
+      options={[["", "all"], ...named.filter((each) => each !== "")]}
+      onChoose={(text) => {
+        const [, part = "model", name] = /^(\w+) (.*)$/s.exec(text) ?? [];
+        setQuery(part, name, "model", "machine");
+      }}
+    />
+  );
+}
+
+const noRows: readonly ShownUsageRow[] = [];
+
+/** The sums of the range as a table. Keys, models and days have theirs by whole days of UTC. */
+function SumsTable(range: ReturnType<typeof rangeOf>) {
+  const chosen = query.value;
+  const by = parts.find((part) => part === chosen.get("by")) ?? "key";
+  const key = chosen.get("key") ?? undefined;
+  const filters = (
+    <>
+      <QueryChoice name="by" label="By" value={by} options={parts} />
+      {key !== undefined && <Button text="Of all keys" onDo={() => setQuery("key", undefined)} />}
+    </>
+  );
+  return by === "machine" ? (
+    <ByMachine range={range} filters={filters} />
+  ) : (
+    <ByDays range={range} filters={filters} part={by} usageOf={key} />
+  );
+}
+
+interface SumsProps {
+  readonly range: ReturnType<typeof rangeOf>;
+  readonly filters: ComponentChildren;
+}
+
+function ByMachine({ range: { asked, turn }, filters }: SumsProps) {
+  const history = useAnswer("GET /history", { query: { ...asked, by: "machine" } }, turn);
+  return (
+    <Section title="By machine">
+      <Answered of={history}>
+        {(answer) => (
+          <UsageTable caption="Usage by machine" sums={sumMachines(answer)} part="machine" filters={filters} />
+        )}
+      </Answered>
     </Section>
   );
 }
 
-function ByMachine() {
-  const since = useMemo(() => new Date(Date.now() - 7 * dayMs).toISOString(), []);
-  const activity = useAnswer("GET /history", { query: { since, step: 86_400, by: "machine" } });
+function ByDays({
+  range,
+  filters,
+  part,
+  usageOf: key,
+}: SumsProps & { readonly part: UsagePart; readonly usageOf: string | undefined }) {
+  const [from, to] = [dayOf(range.sinceMs), dayOf(range.untilMs)];
+  const usage = useAnswer("GET /usage", { query: { from, to, key } }, range.turn);
+  const data = usage.answer?.data ?? noRows;
   return (
-    <>
-      <p class="quiet">Of the last 7 days, with the median wait for a first token.</p>
-      <Answered of={activity}>
-        {(answer) => <UsageTable caption="Usage by machine" sums={sumMachines(answer)} part="machine" />}
+    <Section title={`By ${part}`} aside={<CsvLink rows={data} name={`usage-${from}-${to}.csv`} />}>
+      <p class="quiet">
+        Whole days of UTC, {from === to ? from : `${from} to ${to}`}, as <code>trunkline usage</code> counts them.
+      </p>
+      <Answered of={usage} waiting="Loading the usage…">
+        {() => (
+          <UsageTable
+            caption={`Usage by ${part}`}
+            sums={sumBy(data, part)}
+            total={sumOf("all", data)}
+            part={part}
+            filters={filters}
+          />
+        )}
       </Answered>
-    </>
+    </Section>
   );
 }
 

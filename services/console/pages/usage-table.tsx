@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { msText, numberText } from "../quantity.ts";
 import type { UsagePart } from "#shared/usage/sum-usage.ts";
 import type { UsageSum } from "../usage-sums.ts";
@@ -9,6 +10,7 @@ interface UsageTableProps {
   readonly sums: readonly UsageSum[];
   readonly total?: UsageSum;
   readonly part: UsagePart | "machine";
+  readonly filters?: ComponentChildren;
   readonly name?: string;
 }
 

@@ -10,7 +10,6 @@ const page = new URL("../../console/page.html", import.meta.url);
 const script = new URL("../../console/main.tsx", import.meta.url);
 const files = {
   "console.css": new URL("../../console/console.css", import.meta.url),
-  "plot.css": new URL(import.meta.resolve("uplot/dist/uPlot.min.css")),
   "icon.svg": new URL("../../console/icon.svg", import.meta.url),
 };
 

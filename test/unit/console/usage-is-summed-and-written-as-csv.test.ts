@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { csvOf, daysOf, sumBy, sumOf, type ShownUsageRow } from "../../../services/console/usage-sums.ts";
+import { csvOf, sumBy, sumOf, type ShownUsageRow } from "../../../services/console/usage-sums.ts";
 
 const row = (given: Partial<ShownUsageRow>): ShownUsageRow => ({
   day: "2026-11-27",
@@ -32,10 +32,6 @@ test("the mean wait for a first token counts only requests that had one", () => 
   ];
   expect(sumOf("all", rows).firstTokenMs).toBe(250);
   expect(sumOf("all", [row({ answered: 0, first_token_ms: 0 })]).firstTokenMs).toBeNull();
-});
-
-test("a range of days has each day, over the end of a month", () => {
-  expect(daysOf("2026-02-27", "2026-03-02")).toEqual(["2026-02-27", "2026-02-28", "2026-03-01", "2026-03-02"]);
 });
 
 test("a model's name is no formula and breaks no row of the CSV", () => {
