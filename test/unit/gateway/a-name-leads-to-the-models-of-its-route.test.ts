@@ -2,11 +2,13 @@ import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import type { Model } from "#shared/protocol/model.ts";
-import type { RouteTable } from "../../../services/gateway/fleet/route-records.ts";
+import { RouteRecords, type RouteTable } from "../../../services/gateway/fleet/route-records.ts";
 import { listModels, resolveModel } from "../../../services/gateway/requests/resolve-model.ts";
 import { type MachineAnswer, mergeCatalogues } from "../../../services/gateway/jobs/live-models.ts";
 import { modelOf, nothing } from "./machines-of-a-fleet.ts";
 import { key, tableOf } from "./routes-and-keys.ts";
+import type { RouteRecord } from "#shared/records/route-record.ts";
+import { until } from "../../harness/until.ts";
 
 /** The models that a name leads to, in order; or the code of the refusal. */
 function targetsOf(asked: string, terms: Partial<KeyRecord>, table: RouteTable): readonly string[] | string {
@@ -127,4 +129,52 @@ test("the list of models judges a target by the machines that it names", () => {
   const routes = tableOf({ coder: [{ model: "llama3.2", machines: ["loft"] }] });
   const without = answers.filter(({ machine }) => machine !== "loft");
   expect([ids(routes).includes("coder"), ids(routes, {}, without).includes("coder")]).toEqual([true, false]);
+});
+
+const route = (name: string, model: string, version = 1): RouteRecord => ({
+  name,
+  version,
+  targets: [{ model }],
+  createdAt: 1,
+  changedAt: version,
+});
+
+test("a gateway knows a route as soon as its change is read, and keeps all others while the store is away", async () => {
+  const kept = new Map([["gpt-4o", route("gpt-4o", "llama3.2")]]);
+  let isAway = false;
+  let reads = 0;
+  const answer = <Value>(value: Value): Promise<Value> => {
+    reads += 1;
+    return isAway ? Promise.reject(new Error("away")) : Promise.resolve(value);
+  };
+  const routes = new RouteRecords({
+    routes: { list: () => answer([...kept.values()]), find: (name) => answer(kept.get(name)) },
+    machines: { labelled: () => [], onChange: () => undefined },
+    log: { info: () => undefined, warn: () => undefined },
+  });
+  await routes.load();
+  const modelFor = (asked: string): string | undefined => routes.table.find(asked)?.targets[0]?.model;
+  expect([modelFor("gpt-4o"), modelFor("claude-opus-4")]).toEqual(["llama3.2", undefined]);
+
+  kept.set("claude-*", route("claude-*", "qwen3"));
+  routes.follow.changed("claude-*");
+  await until(() => modelFor("claude-opus-4") === "qwen3", { what: "the new route" });
+
+  isAway = true;
+  kept.delete("gpt-4o");
+  routes.follow.changed("gpt-4o");
+  await until(() => reads === 3, { what: "a read that fails" });
+  expect(modelFor("gpt-4o")).toBe("llama3.2");
+
+  isAway = false;
+  await until(
+    () => {
+      routes.follow.heard();
+      return modelFor("gpt-4o") === undefined;
+    },
+    { what: "the route to be gone" },
+  );
+  kept.clear();
+  routes.follow.changed();
+  await until(() => modelFor("claude-opus-4") === undefined, { what: "all routes to be read" });
 });

@@ -5,12 +5,13 @@ import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { chatBody } from "#shared/protocol/job-bodies.ts";
 import type { OpenAiServerKind } from "../../../services/agent/runtimes/openai/openai-profile.ts";
 import { recogniseOpenAiServer } from "../../../services/agent/runtimes/openai/recognise-openai-server.ts";
-import { ReplayServer, type Replay } from "../../harness/replay-server.ts";
+import { type Replay, ReplayServer } from "../../harness/replay-server.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 import { until } from "../../harness/until.ts";
 import type { Embeddings } from "../../../services/agent/runtimes/runtime.ts";
 import { emittedBy, managed } from "../../harness/ask-runtime.ts";
 import { folderOfTest } from "../../harness/temporary-folder.ts";
+import { ollamaRuntime } from "../../../services/agent/runtimes/ollama/ollama.ts";
 
 // What real servers answered, byte for byte but for ids and times that mean nothing: llama-server 0.7.0, mlx-lm 0.32.2
 // and vLLM 0.32.0.
@@ -198,4 +199,20 @@ test("llama-server as a router works on nothing for a model that was unloaded ju
   expect(await runtime.working?.(signal)).toBe(1);
   server.answers(slots, { status: 400, body: '{"error":{"code":400,"message":"model is not running"}}' });
   expect(await runtime.working?.(signal)).toBe(0);
+});
+
+// What Ollama 0.33.0-rc2 answered, but for times that mean nothing.
+
+test("a registry that is out of reach is no model that does not exist", async () => {
+  const body =
+    '{"status":"pulling manifest"}\n{"error":"pull model manifest: Get \\"https://registry.ollama.ai/v2/library/nope/manifests/latest\\": dial tcp: lookup registry.ollama.ai on 192.0.2.53:53: no such host"}\n';
+  await using server = await ReplayServer.start({ "/api/pull": { body } });
+  const runtime = ollamaRuntime({ url: server.url });
+  onTestFinished(() => runtime.close());
+  const pulling = managed(runtime, { action: "pull", model: "nope", signal: new AbortController().signal });
+  await expect(pulling).rejects.toMatchObject({
+    code: "upstream_error",
+    message: "The runtime could not reach its model registry.",
+    internal: expect.not.stringContaining("192.0.2.53"),
+  });
 });
