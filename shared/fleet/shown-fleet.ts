@@ -75,6 +75,7 @@ export const shownFleetMachine = z.object({
   why: z.string().nullable().describe("Why it gets no work, or less than others; null when it gets its share."),
 });
 export type ShownFleetMachine = z.infer<typeof shownFleetMachine>;
+export type ShownPull = NonNullable<ShownFleetMachine["memory"]>["pulls"][number];
 
 export const fleetListing = z.object({
   object: z.literal("list"),

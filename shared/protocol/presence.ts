@@ -45,6 +45,8 @@ const pullFacts = z.object({
   status: z.string().max(problemCharactersMax),
   percent: count.max(100).optional(),
   totalMb: count.optional(),
+  /** Absent until a percent has been pulled, and in agents of 0.3.0. */
+  leftMs: count.optional(),
 });
 export type PullFacts = z.infer<typeof pullFacts>;
 

@@ -51,7 +51,7 @@ describe.skipIf(found.path === undefined)("the console of a site in one process"
     const layer = { status: "pulling a3de86cd1c13", digest: "sha256:a3de86cd1c13", total: 5 * gb };
     pull.say(layer);
     pull.say({ ...layer, completed: 2 * gb });
-    await own.sees("2.0 GB of 5.0 GB");
+    await own.sees(/40 % of 5\.0 GB/);
     ollama.fake.models = [...ollama.fake.models, { name: "qwen3:8b", sizeBytes: 5 * gb }];
     pull.say({ ...layer, completed: 5 * gb });
     pull.say({ status: "success" });
@@ -59,6 +59,29 @@ describe.skipIf(found.path === undefined)("the console of a site in one process"
     await own.sees(/qwen3:8b is on attic/);
     await own.go("/models");
     await own.page.getByRole("row", { name: /qwen3:8b/ }).waitFor();
+    expect(own.complaints).toEqual([]);
+  });
+
+  test("a pull goes on when its window is closed and the page reloaded, is shown on each page that knows it, and is stopped from any", async () => {
+    const own = await signedIn();
+    await own.go("/models?pull=new");
+    await own.fill("Model", "phi4:14b");
+    await own.sees(/Size unknown/);
+    await own.page.getByRole("dialog").getByRole("button", { name: "Pull" }).click();
+    const pull = await until(() => ollama.pulls.find(({ model }) => model === "phi4:14b"), {
+      what: "the pull to begin",
+    });
+    const layer = { status: "pulling fd7b6731c33c", digest: "sha256:fd7b6731c33c", total: 9 * gb };
+    pull.say(layer);
+    pull.say({ ...layer, completed: 3 * gb });
+    await own.click("Close");
+    for (const place of ["", "/models", "/models/of/phi4%3A14b", "/machines/attic"]) {
+      await own.go(place);
+      await own.sees(/33 % of 9\.0 GB/);
+    }
+    await own.page.getByRole("button", { name: "Stop the pull of phi4:14b on attic" }).click();
+    await own.sees("The pull of 'phi4:14b' was stopped.");
+    await until(() => pull.closedEarly || undefined, { what: "the model server's download to end" });
     expect(own.complaints).toEqual([]);
   });
 

@@ -11,11 +11,21 @@ type Listener = (progress: ManageProgress) => void;
 /** A pull that is under way, or has ended lately. */
 interface Pull {
   progress: ManageProgress | undefined;
+  pace: Pace | undefined;
   readonly stop: AbortController;
   readonly listeners: Set<Listener>;
   ended: Promise<void>;
   endedAtMs: number | undefined;
   fault: Fault | undefined;
+}
+
+/** The speed of a download since its first bytes. A model of several files has one download after the other. */
+interface Pace {
+  readonly totalBytes: number;
+  readonly fromBytes: number;
+  readonly sinceMs: number;
+  readonly percent: number;
+  readonly leftMs?: number;
 }
 
 /** How long a pull that has ended is told of. */
@@ -83,6 +93,7 @@ export class ModelPulls {
   #begin(model: string, run: Pulling): Pull {
     const pull: Pull = {
       progress: undefined,
+      pace: undefined,
       stop: new AbortController(),
       listeners: new Set(),
       ended: Promise.resolve(),
@@ -109,6 +120,7 @@ export class ModelPulls {
     const onProgress = (progress: ManageProgress): void => {
       heardAtMs = clock.now();
       pull.progress = progress;
+      pull.pace = paceOf(pull.pace, progress, heardAtMs);
       for (const listener of pull.listeners) listener(progress);
     };
     log.info({ model }, "a model is pulled");
@@ -131,7 +143,16 @@ export class ModelPulls {
 /** Bounds the text of a pull's state in presence. */
 const statusCharactersMax = 100;
 
-function factsOf(model: string, { progress = { status: "beginning" }, endedAtMs, fault }: Pull): PullFacts {
+/** Returns the pace of a download. The time left changes only with the percent, so that presences stay the same. */
+function paceOf(before: Pace | undefined, { completedBytes = 0, totalBytes = 0 }: ManageProgress, nowMs: number): Pace {
+  const percent = Math.floor((100 * completedBytes) / Math.max(1, totalBytes));
+  if (before?.totalBytes !== totalBytes) return { totalBytes, fromBytes: completedBytes, sinceMs: nowMs, percent };
+  if (before.percent === percent) return before;
+  const msPerByte = (nowMs - before.sinceMs) / Math.max(1, completedBytes - before.fromBytes);
+  return { ...before, percent, leftMs: Math.round(msPerByte * (totalBytes - completedBytes)) };
+}
+
+function factsOf(model: string, { progress = { status: "beginning" }, pace, endedAtMs, fault }: Pull): PullFacts {
   const { status, completedBytes = 0, totalBytes = 0 } = progress;
   const text = endedAtMs === undefined ? status : (fault?.message ?? "done");
   return {
@@ -142,6 +163,7 @@ function factsOf(model: string, { progress = { status: "beginning" }, endedAtMs,
     ...(totalBytes > 0 && {
       percent: Math.floor((100 * completedBytes) / totalBytes),
       totalMb: Math.ceil(totalBytes / 1e6),
+      ...(endedAtMs === undefined && pace?.leftMs !== undefined && { leftMs: pace.leftMs }),
     }),
   };
 }

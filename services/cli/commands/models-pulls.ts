@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { machineOperations } from "#shared/admin/machine-operations.ts";
-import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
+import type { ShownFleetMachine, ShownPull } from "#shared/fleet/shown-fleet.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
 import { modelIdCharactersMax } from "#shared/protocol/model.ts";
@@ -10,7 +10,6 @@ import { type CliCommand, readBy } from "../terminal/command-line.ts";
 import { byteSize } from "../terminal/quantity-text.ts";
 import { type TextColumn, listed } from "../terminal/table-text.ts";
 
-type ShownPull = NonNullable<ShownFleetMachine["memory"]>["pulls"][number];
 type PullAt = ShownPull & { readonly machine: string };
 
 const pullColumns: readonly TextColumn<PullAt>[] = [
@@ -89,7 +88,8 @@ function pullerOf(machines: readonly ShownFleetMachine[], model: string): string
   return pullsOf(machines).find((pull) => pull.model === model && pull.state === "pulling")?.machine;
 }
 
-function progressText({ percent, totalMb }: ShownPull): string {
+function progressText({ percent, totalMb, leftMs }: ShownPull): string {
   if (percent === undefined || totalMb === undefined) return "-";
-  return `${percent} % of ${byteSize(totalMb * 1_000_000)}`;
+  const left = leftMs === undefined ? "" : `, ${Math.ceil(leftMs / 1_000)} s left`;
+  return `${percent} % of ${byteSize(totalMb * 1_000_000)}${left}`;
 }

@@ -4,19 +4,16 @@ import { change } from "../admin-api.ts";
 import { Confirm, TextAction, WindowButton } from "../dialogs.tsx";
 import { listIn } from "../forms.tsx";
 import { fleet } from "../live.ts";
-import { Names } from "../values.tsx";
 import { PairDialog, patternsHint } from "./pair-machine.tsx";
 
 interface Changed {
   readonly machine: string;
   /** The record of the machine; the first change makes one if there is none. */
   readonly record: ShownMachineRecord | undefined;
-  /** The labels that machines of this site have. */
-  readonly inUse: readonly string[];
 }
 
 /** The changes of a machine. Each window has an address. */
-export function MachineActions({ machine, record, inUse }: Changed) {
+export function MachineActions({ machine, record }: Changed) {
   const at = { params: { machine } };
   const running = fleet.value?.data.find((each) => each.machine === machine)?.running ?? 0;
   const { state = "unpaired", models, labels, external } = record ?? {};
@@ -69,7 +66,8 @@ export function MachineActions({ machine, record, inUse }: Changed) {
         title={`Labels of ${machine}`}
         confirm="Save"
         label="Labels"
-        hint={["Routes name machines by labels. ", inUse.length > 0 && ["In use: ", <Names of={inUse} />]]}
+        hint="Routes name machines by labels."
+        suggest={{ of: "labels", isList: true }}
         placeholder="none"
         initial={labels?.join(" ") ?? ""}
         onText={(text) => change("POST /machines/{machine}/labels", { ...at, body: { labels: listIn(text) } })}

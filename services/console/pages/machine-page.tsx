@@ -16,14 +16,14 @@ import { type Column, Table } from "../table.tsx";
 import { Age, Badge, Badges, Bar, ModelLink, Name, Names, Time } from "../values.tsx";
 import { MachineActions } from "./machine-actions.tsx";
 import { AgentVersion, MachineMemory, MachineSlots, MachineState, MachineTokens } from "./machine-values.tsx";
+import { Pulls } from "./pulls.tsx";
 
 export function OneMachine({ name }: { readonly name: string }) {
   const records = useAnswer("GET /machines", {});
   const seen = fleet.value?.data.find(({ machine }) => machine === name);
   const record = records.answer?.data.find(({ machine }) => machine === name);
   const isKnown = seen !== undefined || record !== undefined;
-  const inUse = [...new Set(records.answer?.data.flatMap(({ labels = [] }) => labels))].toSorted();
-  const actions = <MachineActions key={name} machine={name} record={record} inUse={inUse} />;
+  const actions = <MachineActions key={name} machine={name} record={record} />;
   return (
     <Page title={name} actions={mayChange() && isKnown && records.answer !== undefined && actions}>
       <FaultNotice fault={records.fault} />
@@ -62,7 +62,6 @@ function Seen({ machine }: { readonly machine: ShownFleetMachine }) {
     ["Is being loaded", memory?.loading && <Loading load={memory.loading} />],
     ["Disk for models", memory?.disk_free_mb && `${sizeText(memory.disk_free_mb)} free`],
     ["Keeps in memory", memory && memory.keeps.length > 0 && <Keeps keeps={memory.keeps} />],
-    ["Pulls", memory && memory.pulls.length > 0 && <Pulls pulls={memory.pulls} />],
     ["Version of its agent", <AgentVersion machine={machine} />],
     ["Started", machine.epoch && <Started epoch={machine.epoch} />],
     ["Jobs of this gateway", numberText(machine.open_jobs)],
@@ -72,6 +71,7 @@ function Seen({ machine }: { readonly machine: ShownFleetMachine }) {
   return (
     <Section title="As this gateway sees it">
       {left !== undefined && <Notice tone={left.startsWith("Empty") ? "good" : "plain"}>{left}.</Notice>}
+      <Pulls isShown={(_, at) => at === machine.machine} />
       <Update machine={machine} />
       {why !== null && (
         <Notice tone={machine.takes_work ? "plain" : "warn"}>
@@ -109,20 +109,6 @@ function Keeps({ keeps }: { readonly keeps: ShownMemory["keeps"] }) {
       <small>
         {state}
         {why !== undefined && [": ", <bdi>{why}</bdi>]}
-      </small>
-    </div>
-  ));
-}
-
-function Pulls({ pulls }: { readonly pulls: ShownMemory["pulls"] }) {
-  return pulls.map(({ model, state, status, percent, totalMb }) => (
-    <div key={model}>
-      <Name>{model}</Name>{" "}
-      <small>
-        {state === "pulling" && percent !== undefined && totalMb !== undefined
-          ? `${percent} % of ${sizeText(totalMb)}`
-          : state}
-        : <bdi>{status}</bdi>
       </small>
     </div>
   ));

@@ -14,6 +14,7 @@ import { mayChange } from "../session.ts";
 import { type Column, Table } from "../table.tsx";
 import { Badge, MachineLink, ModelBadges, Name, Names, None, orDash } from "../values.tsx";
 import { KeptModel } from "./kept-model.tsx";
+import { Pulls } from "./pulls.tsx";
 
 export function OneModel({ id }: { readonly id: string }) {
   const { answer, fault } = useAnswer("GET /models", {}, inMemory.value);
@@ -27,6 +28,7 @@ export function OneModel({ id }: { readonly id: string }) {
       actions={canChat && <LinkButton text="Chat with it" href={to(["playground"], { model: id })} />}
     >
       <FaultNotice fault={fault} />
+      <Pulls isShown={({ model }) => model === id || model === `${id}:latest`} />
       {answer !== undefined && <Offers id={id} offers={offers} />}
       {answer !== undefined && <KeptModel id={id} />}
       <Asked id={id} canEmbed={offers.some(({ capabilities }) => capabilities.embedding && !capabilities.completion)} />

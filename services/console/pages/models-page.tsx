@@ -14,6 +14,7 @@ import { MachineLink, ModelBadges, ModelLink, Name } from "../values.tsx";
 import { ModelTabs } from "./model-tabs.tsx";
 import { OneModel } from "./model-page.tsx";
 import { PullDialog } from "./pull-model.tsx";
+import { Pulls } from "./pulls.tsx";
 import { Routes } from "./routes-page.tsx";
 
 export function Models({ rest: [part, id] }: { readonly rest: readonly string[] }) {
@@ -64,6 +65,7 @@ function ModelList() {
       actions={mayChange() && <WindowButton text="Pull a model" name="pull" value="new" isPrimary window={pulling} />}
     >
       <ModelTabs at="models" />
+      <Pulls />
       <Answered of={listing} waiting="Asking the machines for their models…">
         {({ data, machines }) => (
           <section>

@@ -8,6 +8,7 @@ import { Remedy } from "../remedies.tsx";
 import { Name } from "../values.tsx";
 import { findTroubles, siteText } from "../site-words.ts";
 import { Requests, Waits } from "./history-charts.tsx";
+import { Pulls } from "./pulls.tsx";
 import { RequestTable } from "./request-table.tsx";
 
 export function Overview() {
@@ -15,6 +16,7 @@ export function Overview() {
   return (
     <Page title="Overview">
       {fleet.value !== undefined && <Condition machines={machines} />}
+      <Pulls isShown={({ state }) => state === "pulling"} />
       <Now />
       {fleet.value !== undefined && <FirstSteps machines={machines} />}
       <LastHour />

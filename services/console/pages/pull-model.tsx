@@ -1,56 +1,47 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
+import { knownSize, pullFit } from "#shared/placing/pull-fit.ts";
 import { roomiest } from "#shared/placing/roomiest.ts";
-import type { ProgressLine } from "#shared/protocol/model.ts";
-import { to } from "../address.ts";
-import { type ApiFault, faultOf, work } from "../admin-api.ts";
+import { query, to } from "../address.ts";
+import { type ApiFault, faultOf, useAnswer, work } from "../admin-api.ts";
 import { fleet } from "../live.ts";
 import { Dialog } from "../dialogs.tsx";
-import { Button, Choice, TextField } from "../forms.tsx";
+import { Choice, TextField } from "../forms.tsx";
 import { FaultNotice, Notice } from "../parts.tsx";
-import { bytesText, sizeText } from "../quantity.ts";
-import { Bar, Name } from "../values.tsx";
+import { sizeText } from "../quantity.ts";
+import { Name } from "../values.tsx";
+import { Pulls } from "./pulls.tsx";
 
-type State =
-  | { readonly at: "form"; readonly fault?: ApiFault | undefined }
-  | { readonly at: "pulling"; readonly line?: ProgressLine }
-  | { readonly at: "done" };
+type State = { readonly at: "form"; readonly fault?: ApiFault | undefined } | { readonly at: "pulling" | "done" };
 
 /** Has a machine fetch a model, and shows how far it has come. The pull goes on when the window is closed. */
 export function PullDialog({ onClose }: { readonly onClose: () => void }) {
   const present = fleet.value?.data.filter(({ status }) => status === "present") ?? [];
+  const { answer: models } = useAnswer("GET /models", {});
+  const [model, setModel] = useState(query.value.get("model") ?? "");
+  const size = knownSize(model, models?.data ?? []);
+  const fits = new Map(present.map((each) => [each.machine, pullFit(each.memory, size)]));
+  const fitting = present.filter(({ machine }) => size === undefined || fits.get(machine)?.[0] === "good");
   const [chosen, setChosen] = useState<string>();
   // The fleet may be heard after the window was opened.
-  const machine = chosen ?? roomiest(present) ?? present[0]?.machine ?? "";
-  const [model, setModel] = useState("");
+  const machine = chosen ?? roomiest(fitting) ?? roomiest(present) ?? present[0]?.machine ?? "";
   const [state, setState] = useState<State>({ at: "form" });
-  const pulling = useRef<AbortController>(undefined);
-  useEffect(() => () => pulling.current?.abort(), []);
+  const leaving = useRef(new AbortController());
+  useEffect(() => () => leaving.current.abort(), []);
   const pull = async (event: Event): Promise<void> => {
     event.preventDefault();
-    const stop = new AbortController();
-    pulling.current = stop;
     setState({ at: "pulling" });
     try {
-      const sent = { params: { machine, action: "pull" }, body: { model } } as const;
-      await work(sent, { until: stop.signal, onLine: (line) => setState({ at: "pulling", line }) });
+      await work({ params: { machine, action: "pull" }, body: { model } }, { until: leaving.current.signal });
       setState({ at: "done" });
     } catch (error) {
-      setState({ at: "form", ...(!stop.signal.aborted && { fault: faultOf(error) }) });
+      setState({ at: "form", fault: faultOf(error) });
     }
   };
-  const stopPull = (): Promise<void> => work({ params: { machine, action: "stop" }, body: { model } });
+  const [tone, fit] = fits.get(machine) ?? ["plain", ""];
   return (
     <Dialog title="Pull a model" onClose={onClose}>
       {state.at === "form" && (
         <form onSubmit={(event) => void pull(event)}>
-          <Choice
-            label="Machine"
-            value={machine}
-            onChoose={setChosen}
-            options={present.map((each) => [each.machine, labelOf(each)] as const)}
-            hint="Pulls need TRUNKLINE_MANAGE=pull on the machine. Unless you choose one, the machine with the most room pulls it."
-          />
           <TextField
             label="Model"
             value={model}
@@ -58,6 +49,27 @@ export function PullDialog({ onClose }: { readonly onClose: () => void }) {
             required
             hint="The name by which its model server knows it, such as qwen3:8b."
           />
+          <Choice
+            label="Machine"
+            value={machine}
+            onChoose={setChosen}
+            options={present.map(
+              (each) => [each.machine, `${each.machine}: ${fits.get(each.machine)?.[1].split(" (")[0]}`] as const,
+            )}
+            hint="Unless you choose one, the machine with the most room pulls it."
+          />
+          {machine !== "" && (
+            <Notice tone={tone}>
+              <bdi>{machine}</bdi>: {fit}.{" "}
+              {size === undefined ? (
+                "Size unknown: no machine has this model, and its server tells the size only as it pulls."
+              ) : (
+                <>
+                  The model has {sizeText(size.sizeMb)} on <bdi>{size.machine}</bdi>.
+                </>
+              )}
+            </Notice>
+          )}
           <FaultNotice fault={state.fault} />
           <button class="primary" disabled={machine === ""}>
             Pull
@@ -66,13 +78,10 @@ export function PullDialog({ onClose }: { readonly onClose: () => void }) {
       )}
       {state.at === "pulling" && (
         <>
-          <p>
-            <Name>{machine}</Name> pulls <Name>{model}</Name>. The pull goes on when you close this window.
+          <p role="status">
+            <Name>{machine}</Name> is asked for <Name>{model}</Name>. The pull goes on when you close this window.
           </p>
-          <Progress line={state.line} />
-          <div class="actions">
-            <Button text="Stop" onDo={() => stopPull().catch(() => undefined)} />
-          </div>
+          <Pulls isShown={(each, at) => at === machine && each.model === model && each.state === "pulling"} />
         </>
       )}
       {state.at === "done" && (
@@ -81,28 +90,5 @@ export function PullDialog({ onClose }: { readonly onClose: () => void }) {
         </Notice>
       )}
     </Dialog>
-  );
-}
-
-function labelOf({ machine, memory }: ShownFleetMachine): string {
-  if (!memory) return machine;
-  const disk = memory.disk_free_mb === null ? "" : `, ${sizeText(memory.disk_free_mb)} of disk free`;
-  return `${machine}: ${sizeText(memory.total_mb)} of memory${disk}${memory.can_pull ? "" : ", may not pull"}`;
-}
-
-function Progress({ line }: { readonly line: ProgressLine | undefined }) {
-  const { completed_bytes: done = null, total_bytes: total = null } = line ?? {};
-  const far = done !== null && total !== null ? `${bytesText(done)} of ${bytesText(total)}` : undefined;
-  return (
-    <>
-      {far !== undefined && (
-        <p>
-          <Bar part={done ?? 0} whole={total ?? 0} label={far} /> {far}
-        </p>
-      )}
-      <p class="quiet" role="status">
-        <bdi>{line?.status ?? "Asking the machine…"}</bdi>
-      </p>
-    </>
   );
 }

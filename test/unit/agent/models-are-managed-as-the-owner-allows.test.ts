@@ -79,6 +79,17 @@ test("a pull goes on when its client leaves, and is told in presence until after
   expect(jobs.runner.load.memory?.pulls).toMatchObject([{ model: "qwen3:8b", state: "done" }]);
 });
 
+test("the time that a pull has left is told in presence, by its speed since the first bytes of its file", async () => {
+  const { gateway, pulling, pass, jobs } = await managed(["pull"]);
+  await gateway.send(asked("pull"));
+  const say = (completedBytes: number) =>
+    pulling.pulls[0]?.onProgress({ status: "pulling", completedBytes, totalBytes: 100 });
+  say(10);
+  await pass(3_000);
+  say(40);
+  expect(jobs.runner.load.memory?.pulls).toMatchObject([{ percent: 40, leftMs: 6_000 }]);
+});
+
 test("a pull is joined by whoever asks for the same model, with how far it has come", async () => {
   const { gateway, pulling, settle } = await managed(["pull"]);
   const ids = [await gateway.send(asked("pull")), await gateway.send(asked("pull"))];

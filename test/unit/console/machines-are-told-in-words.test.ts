@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { ShownFleetMachine } from "#shared/fleet/shown-fleet.ts";
+import { knownSize, pullFit } from "#shared/placing/pull-fit.ts";
 import { drainWords, isOutdated } from "../../../services/console/machine-words.ts";
 
 const boot = (given: Partial<ShownFleetMachine>): ShownFleetMachine => ({
@@ -38,4 +39,21 @@ test("an agent is outdated if its gateway is of a newer version, whose parts cou
   expect(isOutdated("0.10.0", "0.9.9")).toBe(false);
   expect(isOutdated("0.3.0", "0.3.0")).toBe(false);
   expect(isOutdated(null, "0.3.0")).toBe(false);
+});
+
+test("a model fits onto a machine with room for it on the disk and in memory, by its size on another machine", () => {
+  const size = knownSize("qwen3:latest", [{ id: "qwen3", machine: "attic", size_mb: 5_000 }]);
+  const of = (total_mb: number, disk_free_mb: number | null, can_pull = true) =>
+    pullFit({ total_mb, disk_free_mb, can_pull }, size).join(", ");
+  expect(of(24_000, 90_000)).toBe("good, fits (24.0 GB of memory, 90.0 GB of disk free)");
+  expect(of(24_000, null)).toBe("good, fits (24.0 GB of memory, disk unknown)");
+  expect(of(5_500, 90_000)).toBe("warn, too little memory (5.5 GB, about 6.0 GB needed)");
+  expect(of(24_000, 4_000)).toBe("bad, too little disk (4.0 GB free, 5.0 GB needed)");
+  expect(of(24_000, 90_000, false)).toMatch(/^bad, may not pull/);
+});
+
+test("a model that no machine has is said to fit nowhere and nowhere not", () => {
+  expect(knownSize("qwen3", [])).toBeUndefined();
+  const memory = { total_mb: 8_000, disk_free_mb: 1_000, can_pull: true };
+  expect(pullFit(memory, undefined)).toEqual(["plain", "8.0 GB of memory, 1.0 GB of disk free"]);
 });
