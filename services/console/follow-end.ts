@@ -4,8 +4,8 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 /** Pixels above the end that still count as the end. */
 const nearPx = 60;
 
-/** Scrolls to the end of the page whenever `grown` changes. Returns what begins to follow again. */
-export function useEndInView(grown: unknown): () => void {
+/** Scrolls to the end of the page whenever `grown` changes. A change of `begun` follows again. */
+export function useEndInView(grown: unknown, begun: unknown): void {
   const state = useRef({ isFollowing: true, top: 0 });
   useEffect(() => {
     const onScroll = (): void => {
@@ -18,7 +18,9 @@ export function useEndInView(grown: unknown): () => void {
     return () => removeEventListener("scroll", onScroll);
   }, []);
   useLayoutEffect(() => {
+    state.current.isFollowing = true;
+  }, [begun]);
+  useLayoutEffect(() => {
     if (state.current.isFollowing) scrollTo(0, document.documentElement.scrollHeight);
   }, [grown]);
-  return () => (state.current.isFollowing = true);
 }

@@ -25,10 +25,10 @@ export function findTroubles(machines: readonly ShownFleetMachine[]): Trouble[] 
 const wanted: ReadonlySet<string> = new Set(["cordoned", "revoked", "draining", "joining"]);
 
 const remedies: Readonly<Record<string, string>> = {
-  offline: "Look whether its agent runs and reaches this site: trunkline doctor on the machine says what is wrong.",
-  waiting: "No model server answers there. Start one, such as Ollama: its models are served within seconds.",
-  suspect: "It was silent for two seconds. It may be busy, or its line may be broken.",
-  "left out": "Another agent uses its name, or it is of another version.",
+  offline: "Check that its agent runs and reaches this site: trunkline doctor on the machine finds the cause.",
+  waiting: "No model server answers there. Start one, such as Ollama: the site serves its models within seconds.",
+  suspect: "The machine was silent for two seconds: it may be busy, or its connection may be broken.",
+  "left out": "Another agent uses the same name, or the agent has another version.",
 };
 
 /** Returns how many requests a machine that gets no new ones has left; undefined for every other machine. */

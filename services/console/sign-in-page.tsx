@@ -31,7 +31,10 @@ export function SignIn({ fault }: { readonly fault: ApiFault | undefined }) {
       )}
       <section>
         <h2>Open a link</h2>
-        <p>On the machine that runs Trunkline, this prints a link that signs you in. It works once, for ten minutes:</p>
+        <p>
+          On the machine that runs Trunkline, this prints a link that signs you in. The link works once, for ten
+          minutes:
+        </p>
         <pre tabIndex={0} aria-label="The command that prints a link">
           trunkline console
         </pre>

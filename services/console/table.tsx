@@ -80,7 +80,11 @@ export function Table<Row>({
             <QueryField name={fieldOf("find")} drops={fieldOf("page")} label="Find" type="search" value={find} />
           )}
           {filters}
-          {hasFind && <small role="status">{countText(found.length, rows.length)}</small>}
+          {hasFind && (
+            <small role="status">
+              {numberText(found.length)} {find === "" ? "in all" : `of ${numberText(rows.length)}`}
+            </small>
+          )}
         </Filters>
       )}
       {shown.length === 0 ? (
@@ -134,10 +138,6 @@ export function Table<Row>({
       )}
     </div>
   );
-}
-
-function countText(found: number, all: number): string {
-  return found === all ? `${numberText(all)} in all` : `${numberText(found)} of ${numberText(all)}`;
 }
 
 interface SortButtonProps {

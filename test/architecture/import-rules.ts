@@ -358,7 +358,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/cli/service": 1_080,
   "services/cli/site": 850,
   "services/cli/terminal": 690,
-  "services/console": 2_950,
+  "services/console": 2_960,
   "services/console/pages": 3_530,
   "services/gateway": 1_710,
   "services/gateway/apis": 6_990,

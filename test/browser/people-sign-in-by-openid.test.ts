@@ -78,7 +78,7 @@ describe.skipIf(found.path === undefined)("people who sign in by OpenID", () => 
     await own.go("/keys?issue=new");
     await own.fill("Name", "made by ada");
     await own.click("Issue");
-    await own.sees(/This is shown only once/);
+    await own.sees(/The key is shown only once/);
     const { stdout } = await trunkline(["sessions", "--json"], settings());
     expect(JSON.parse(stdout).sessions).toEqual([expect.objectContaining({ kind: "session", role: "admin" })]);
     await own.go("/trail");

@@ -96,7 +96,7 @@ describe.skipIf(found.path === undefined || lentOnly("nats", "redis"))("the cons
     await own.sees("First steps");
     await own.page.getByRole("link", { name: "Pair a machine" }).click();
     await own.fill("Name", "home-4090");
-    await own.click("Make its line");
+    await own.click("Make the line");
     await own.sees(/Waiting for it/);
     const command = await own.page
       .getByLabel(/Paste this on the machine/)
@@ -294,7 +294,7 @@ describe.skipIf(found.path === undefined || lentOnly("nats", "redis"))("the cons
     const own = await signedIn("--viewer");
     await own.go("/machines");
     await own.heading("Machines");
-    await own.page.getByRole("table").or(own.page.getByText("No machine is paired yet")).first().waitFor();
+    await own.page.getByRole("table").or(own.page.getByText("No machine is connected yet")).first().waitFor();
     expect(await own.page.getByRole("button", { name: "Pair a machine" }).count()).toBe(0);
   });
 

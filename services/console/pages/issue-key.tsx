@@ -50,7 +50,7 @@ export function IssuedDialog({ issued, onClose }: { readonly issued: Issued; rea
   const uses = kind === "model" ? Object.entries(usesOf(key, baseUrl)) : [];
   return (
     <Dialog title={["The key of ", <bdi>{name}</bdi>]} onClose={onClose} lastChance={notAgain}>
-      <Notice tone="warn">This is shown only once. Nobody can read it again, not even an administrator.</Notice>
+      <Notice tone="warn">The key is shown only once. Nobody can read it again, not even an administrator.</Notice>
       {[["The key", key] as const, ...uses].map(([label, text]) => (
         <CopyText key={label} label={label} text={text} />
       ))}

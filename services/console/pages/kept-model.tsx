@@ -45,7 +45,7 @@ export function KeptModel({ id }: { readonly id: string }) {
                   caption={`Copies of ${id}`}
                   rows={steps}
                   keyOf={(_, place) => String(place)}
-                  empty="No machine has a plan for this model yet."
+                  empty="The plan names no machine for this model yet."
                   columns={columns}
                 />
               )}
@@ -90,7 +90,7 @@ function KeepForm({ id, wish }: { readonly id: string; readonly wish: ShownPlan[
             placeholder={all}
           />
         </div>
-        <p class="quiet">Machines with TRUNKLINE_MANAGE=place do this.</p>
+        <p class="quiet">Only machines with TRUNKLINE_MANAGE=place load a model by themselves and keep it.</p>
       </ActionForm>
       {wish !== undefined && (
         <div class="actions">

@@ -46,7 +46,7 @@ export function OneKey({ id }: { readonly id: string }) {
             ["May call", kind === "model" ? <Names of={key.scopes} /> : "no models"],
             ...(kind === "model" ? termFacts(key) : []),
             ["Issued", [<Time at={key.created_at} />, issuer && [" by ", <KeyName id={issuer} name={undefined} />]]],
-            ["Old secrets good until", ends.length === 0 ? null : ends.map((at) => <Time key={at} at={at} />)],
+            ["Old secrets valid until", ends.length === 0 ? null : ends.map((at) => <Time key={at} at={at} />)],
           ]}
         />
       </Section>

@@ -53,16 +53,16 @@ function Seen({ machine }: { readonly machine: ShownFleetMachine }) {
       "State",
       [<MachineState machine={machine} />, stateMsAgo != null && [" for ", <Age sinceMs={heardAt - stateMsAgo} />]],
     ],
-    ["Heard", heardMsAgo !== null && machine.status === "present" && !stale.value ? "now" : heard],
+    ["Last heard", heardMsAgo !== null && machine.status === "present" && !stale.value ? "now" : heard],
     ["Model server", machine.runtime],
     ["Slots in use", <MachineSlots machine={machine} />],
     ["Waiting", `${machine.queued} of ${machine.queue_max} places`],
     ["Tokens a second, last minute", <MachineTokens machine={machine} />],
     ["Memory in use", <MachineMemory machine={machine} />],
-    ["Is being loaded", memory?.loading && <Loading load={memory.loading} />],
+    ["Loading", memory?.loading && <Loading load={memory.loading} />],
     ["Disk for models", memory?.disk_free_mb && `${sizeText(memory.disk_free_mb)} free`],
     ["Keeps in memory", memory && memory.keeps.length > 0 && <Keeps keeps={memory.keeps} />],
-    ["Version of its agent", <AgentVersion machine={machine} />],
+    ["Agent version", <AgentVersion machine={machine} />],
     ["Started", machine.epoch && <Started epoch={machine.epoch} />],
     ["Jobs of this gateway", numberText(machine.open_jobs)],
     ["Connected", connection && connections[connection]],
@@ -190,7 +190,7 @@ function ModelsOf({ name }: { readonly name: string }) {
   const { answer, fault } = useAnswer("GET /models", { query: { machine: name } }, inMemory.value);
   const waiting = fault?.message ?? (answer === undefined && "Asking the machine for its models…");
   return (
-    <Section title="Models it offers now">
+    <Section title="Models offered now">
       {waiting && <p class="quiet">{waiting}</p>}
       {answer !== undefined && (
         <Table

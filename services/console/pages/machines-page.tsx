@@ -87,7 +87,7 @@ function MachineList() {
           columns={columns}
           rows={rowsOf(value.data, records.answer?.data)}
           keyOf={({ machine, epoch }) => `${machine} ${epoch}`}
-          empty={["No machine is paired yet. ", <Remedy by="pair" />]}
+          empty={["No machine is connected yet. ", <Remedy by="pair" />]}
         />
       )}
     </Page>

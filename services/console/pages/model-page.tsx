@@ -25,7 +25,7 @@ export function OneModel({ id }: { readonly id: string }) {
     <Page
       title={id}
       about={offers.length > 0 && <ModelBadges offers={offers} />}
-      actions={canChat && <LinkButton text="Chat with it" href={to(["playground"], { model: id })} />}
+      actions={canChat && <LinkButton text="Chat" href={to(["playground"], { model: id })} />}
     >
       <FaultNotice fault={fault} />
       <Pulls isShown={({ model }) => model === id || model === `${id}:latest`} />
@@ -57,7 +57,7 @@ const actionsColumn: Column<ShownModel> = ["actions", (offer) => <OfferActions o
 
 function Offers({ id, offers }: { readonly id: string; readonly offers: readonly ShownModel[] }) {
   return (
-    <Section title="On these machines">
+    <Section title="Machines with this model">
       <Table
         name="machines"
         caption={`Machines with ${id}`}
@@ -120,7 +120,7 @@ const ranks: readonly Column<ShownRouteMachine>[] = [
     "",
     ({ machine }) => machine,
   ],
-  ["why", ({ why }) => <bdi>{why ?? "nothing is against it"}</bdi>, "", ({ why }) => why],
+  ["why", ({ why }) => <bdi>{why ?? "can answer"}</bdi>, "", ({ why }) => why],
   ["free slots", ({ free_slots: free, slots }) => `${free}/${slots}`, "right", ({ free_slots: free }) => free],
   ["waiting", ({ queued }) => queued, "right", ({ queued }) => queued],
   ["tokens/s", (machine) => orDash(machine.tokens_per_second, numberText), "right wide"],
@@ -187,7 +187,7 @@ function Asked({ id, canEmbed }: { readonly id: string; readonly canEmbed: boole
               columns={ranks}
               rows={machines}
               keyOf={({ machine, model, rank }) => `${machine} ${model} ${rank}`}
-              empty={["No machine is paired yet. ", <Remedy by="pair" />]}
+              empty={["No machine is connected yet. ", <Remedy by="pair" />]}
             />
           </>
         )}

@@ -77,7 +77,7 @@ function ModelList() {
               keyOf={({ id }) => id}
               empty={
                 machines.length === 0
-                  ? ["No machine is paired yet. ", <Remedy by="pair" />]
+                  ? ["No machine is connected yet. ", <Remedy by="pair" />]
                   : ["No machine offers a model now. ", <Remedy by="pull" />]
               }
             />

@@ -26,7 +26,7 @@ export function PairDialog({ onClose, name: given = "" }: { readonly onClose: ()
   return (
     <Dialog title={join === undefined ? "Pair a machine" : `Pair ${join.name}`} onClose={onClose}>
       {join === undefined ? (
-        <ActionForm action="Make its line" onDo={pair} onCancel={onClose}>
+        <ActionForm action="Make the line" onDo={pair} onCancel={onClose}>
           <TextField
             label="Name"
             param="machine"
@@ -65,8 +65,8 @@ function Waiting({ join, onAgain }: { readonly join: Join; readonly onAgain: () 
           </strong>
         </Notice>
         <div class="actions">
-          <Button text="Try it in the playground" look="primary" onDo={() => go(to(["playground"]))} />
-          <Button text="Look at it" onDo={() => go(to(["machines", join.name]))} />
+          <Button text="Try the playground" look="primary" onDo={() => go(to(["playground"]))} />
+          <Button text="Go to the machine" onDo={() => go(to(["machines", join.name]))} />
         </div>
       </>
     );
@@ -74,7 +74,7 @@ function Waiting({ join, onAgain }: { readonly join: Join; readonly onAgain: () 
   if (isHere) {
     return (
       <Notice tone="warn">
-        <bdi>{join.name}</bdi> is paired, and gets no work yet: {machine.why ?? "its model server is looked for"}.
+        <bdi>{join.name}</bdi> is paired, and gets no work yet: {machine.why ?? "the agent looks for a model server"}.
       </Notice>
     );
   }
@@ -91,7 +91,7 @@ function Waiting({ join, onAgain }: { readonly join: Join; readonly onAgain: () 
   return (
     <>
       <CopyText
-        label="Paste this on the machine. It needs Node 22.19 or newer, and nothing else."
+        label="Paste this on the machine. The machine needs Node 22.19 or newer, and nothing else."
         text={join.command}
       />
       <CopyText label="If its Node is older, this line fetches Node 24 too." text={onOlderNode(join.command)} />

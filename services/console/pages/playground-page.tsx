@@ -57,8 +57,8 @@ function CodeDialog({ request, onClose }: { readonly request: object; readonly o
   return (
     <Dialog title="This conversation as code" onClose={onClose}>
       <p>
-        The code sends the latest message with the conversation before it. It reads an API key from the environment
-        variable TRUNKLINE_KEY. <a href={to(["keys"], { issue: "new" })}>Issue a key</a>
+        The code sends the latest message with the conversation before it. Set the environment variable TRUNKLINE_KEY to
+        an API key first. <a href={to(["keys"], { issue: "new" })}>Issue a key</a>
       </p>
       {Object.entries(samplesOf(request, baseUrl)).map(([name, code]) => (
         <CopyText key={name} label={name} text={code} />
@@ -81,7 +81,7 @@ function Chat() {
 }
 
 function ChatWith({ models }: { readonly models: readonly Model[] }) {
-  const follow = useEndInView(turns.value);
+  useEndInView(turns.value, turns.value.length);
   const chosen = query.value.get("model") ?? models[0]?.id;
   if (chosen === undefined) {
     return (
@@ -104,12 +104,7 @@ function ChatWith({ models }: { readonly models: readonly Model[] }) {
           <OneTurn key={place} turn={turn} />
         ))}
       </ol>
-      <Prompt
-        model={chosen}
-        models={models.map(({ id }) => id)}
-        takesImages={model?.capabilities.vision === true}
-        onAsk={follow}
-      />
+      <Prompt model={chosen} models={models.map(({ id }) => id)} takesImages={model?.capabilities.vision === true} />
     </>
   );
 }
@@ -140,10 +135,9 @@ interface PromptProps {
   readonly model: string;
   readonly models: readonly string[];
   readonly takesImages: boolean;
-  readonly onAsk: () => void;
 }
 
-function Prompt({ model, models, takesImages, onAsk }: PromptProps) {
+function Prompt({ model, models, takesImages }: PromptProps) {
   const [text, setText] = useState("");
   const [images, setImages] = useState<readonly string[]>([]);
   const [fault, setFault] = useState<ApiFault>();
@@ -156,7 +150,6 @@ function Prompt({ model, models, takesImages, onAsk }: PromptProps) {
       const content = pictures.length === 0 ? text : [{ type: "text", text } as const, ...pictures];
       const asked: Message = { role: "user", content };
       const parameters = parametersOf(options.value);
-      onAsk();
       // Enter in the field of the model sends the message too, before this page was drawn with that model.
       void ask(asked, { model: query.value.get("model") ?? model, system: options.value.system, parameters });
       setText("");

@@ -86,7 +86,7 @@ export function PullDialog({ onClose }: { readonly onClose: () => void }) {
       )}
       {state.at === "done" && (
         <Notice tone="good">
-          <Name>{model}</Name> is on <Name>{machine}</Name>. <a href={to(["models", "of", model])}>Look at it</a>
+          <Name>{model}</Name> is on <Name>{machine}</Name>. <a href={to(["models", "of", model])}>Go to the model</a>
         </Notice>
       )}
     </Dialog>

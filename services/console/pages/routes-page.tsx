@@ -48,7 +48,7 @@ export function Routes() {
   return (
     <Page
       title="Routes"
-      about="Names that stand for models: clients ask for the name, and the first target that is there answers."
+      about="A route is a name that clients may ask for. Its first target that is available answers."
       actions={mayChange() && <Button text="Make a route" look="primary" onDo={() => setQuery("edit", "*new")} opens />}
     >
       <ModelTabs at="routes" />
@@ -84,7 +84,7 @@ function RouteActions({ route }: { readonly route: string }) {
       <Confirm
         action="Remove"
         object={route}
-        effect="The name then stands for the model of that name, if there is one."
+        effect="Requests for the name then go to the model of that name, if a machine offers it."
         onDo={remove}
       />
     </>

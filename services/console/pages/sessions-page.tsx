@@ -17,7 +17,7 @@ export function Sessions() {
   const browserOf = ({ kind, user_agent: agent }: ShownSession) =>
     kind === "link" ? "a link that nobody has opened" : browserText(agent ?? "an unnamed browser");
   const columns: readonly Column<ShownSession>[] = [
-    ["whose", ({ key }) => <KeyName id={key} name={names.get(key)} />, "", nameOf],
+    ["key", ({ key }) => <KeyName id={key} name={names.get(key)} />, "", nameOf],
     [
       "browser",
       (row) => (
@@ -43,14 +43,14 @@ export function Sessions() {
           <Confirm
             action="End"
             object={`the session of ${nameOf(row)}`}
-            effect={`It ends at once, at all gateways (${browserOf(row)}).${id === own ? " It is your own: you sign in again." : ""}`}
+            effect={`The session ends at once, at all gateways (${browserOf(row)}).${id === own ? " This is your own session: sign in again afterwards." : ""}`}
             onDo={() => change("DELETE /sessions/{id}", { params: { id } })}
           />
           {ofKey.length > 1 && ofKey[0] === row && (
             <Confirm
               action={`End all ${ofKey.length}`}
               object={`sessions of ${nameOf(row)}`}
-              effect="All its browsers are signed out at once, and its links are no good. The key stays valid."
+              effect="Every browser of the key is signed out at once, and its unopened links stop working. The key stays valid."
               onDo={() => change("DELETE /sessions", { query: { key } })}
             />
           )}
