@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { chunksOf, head, regular, rendered, rendererFor, runtimeEvents, wholeOf } from "./answers.ts";
+import { finish as stop } from "./events.ts";
 
 /** Puts a stream together as every client does. */
 function folded(chunks: readonly ChatCompletionChunk[]) {
@@ -98,5 +99,4 @@ test.each<[string, AnswerEvent]>([
   expect(() => renderer?.push(events)).toThrow(/wholeAnswerCharactersMax/);
 });
 
-const stop: AnswerEvent = { kind: "finish", reason: "stop" };
 const usage: AnswerEvent = { kind: "usage", promptTokens: 7, completionTokens: 2 };

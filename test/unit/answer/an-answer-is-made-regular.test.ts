@@ -3,34 +3,26 @@ import { expect, test } from "vitest";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import { AnswerAssembly } from "../../../services/agent/jobs/run-job.ts";
 import { regular, runtimeEvents } from "./answers.ts";
+import { finish as stop, given, says, thinks, usage } from "./events.ts";
 
 const call: AnswerEvent = { kind: "tool-call-start", index: 0, name: "weather", id: "call_1" };
-const stop: AnswerEvent = { kind: "finish", reason: "stop" };
 
 function idsOf(events: readonly AnswerEvent[]): string[] {
   return events.flatMap((event) => (event.kind === "tool-call-start" ? [event.id ?? "none"] : []));
 }
 
 test("an answer made regular has no empty text, reasoning or arguments, and all the rest as it came", () => {
-  const said: AnswerEvent[] = [
-    { kind: "reasoning", text: "hm" },
-    { kind: "reasoning", text: "" },
-    { kind: "text", text: "a" },
-    { kind: "text", text: "" },
-    call,
-    { kind: "tool-call-delta", index: 0, arguments: "" },
-    { kind: "tool-call-delta", index: 0, arguments: "{}" },
-  ];
+  const said = [thinks("hm"), thinks(""), says("a"), says(""), call, given(0, ""), given(0, "{}")];
   expect(new AnswerAssembly().push(said)).toEqual([said[0], said[2], call, said[6]]);
 });
 
 test("an answer made regular keeps the runtime's ids where each is one call's own, and gives an id to every other call", () => {
   const ids = ["call_1", undefined, "", "call_1", "call_2"];
   const calls = ids.map((id, index) => ({ ...call, index, id }));
-  const given = idsOf(new AnswerAssembly().push(calls));
-  expect(given).toEqual(["call_1", expect.anything(), expect.anything(), expect.anything(), "call_2"]);
-  expect(new Set(given).size).toBe(5);
-  for (const id of given) expect(id).toMatch(/^call_\w+$/);
+  const made = idsOf(new AnswerAssembly().push(calls));
+  expect(made).toEqual(["call_1", expect.anything(), expect.anything(), expect.anything(), "call_2"]);
+  expect(new Set(made).size).toBe(5);
+  for (const id of made) expect(id).toMatch(/^call_\w+$/);
 });
 
 test("an answer made regular ends with one finish and then at most one usage, whatever the runtime said when", () => {
@@ -81,8 +73,8 @@ test.each([
 
 test("an answer made regular counts a piece of output as a token until the runtime tells the number", () => {
   const assembly = new AnswerAssembly();
-  assembly.push([{ kind: "text", text: "a" }, { kind: "reasoning", text: "b" }, { kind: "text", text: "" }, call]);
-  assembly.push([{ kind: "tool-call-delta", index: 0, arguments: "{}" }]);
+  assembly.push([says("a"), thinks("b"), says(""), call]);
+  assembly.push([given(0, "{}")]);
   expect(assembly.outputTokens).toBe(3);
   assembly.push([{ kind: "usage", promptTokens: 1, completionTokens: 40 }]);
   expect(assembly.outputTokens).toBe(40);
@@ -90,16 +82,13 @@ test("an answer made regular counts a piece of output as a token until the runti
 
 test("an answer is a fault of the runtime when it ends without a finish, however much it said", () => {
   const assembly = new AnswerAssembly();
-  assembly.push([
-    { kind: "text", text: "secret" },
-    { kind: "usage", promptTokens: 1, completionTokens: 1 },
-  ]);
+  assembly.push([says("secret"), usage]);
   expect(() => assembly.end()).toThrow(expect.objectContaining({ code: "upstream_error" }));
 });
 
 test.each<[string, AnswerEvent[]]>([
-  ["arguments come without a start", [{ kind: "tool-call-delta", index: 0, arguments: "secret" }]],
-  ["arguments come for another call", [call, { kind: "tool-call-delta", index: 1, arguments: "secret" }]],
+  ["arguments come without a start", [given(0, "secret")]],
+  ["arguments come for another call", [call, given(1, "secret")]],
   ["a call starts twice", [call, { ...call, name: "secret", id: "call_2" }]],
 ])("an answer is a fault of the runtime when %s, and the fault does not repeat what it said", (_, events) => {
   const fault = expect.objectContaining({

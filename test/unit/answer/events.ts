@@ -24,7 +24,8 @@ export const usage = {
   cachedTokens: 3,
   reasoningTokens: 2,
 } as const;
-export const stop: readonly AnswerEvent[] = [{ kind: "finish", reason: "stop" }, usage];
+export const finish: AnswerEvent = { kind: "finish", reason: "stop" };
+export const stop: readonly AnswerEvent[] = [finish, usage];
 
 export type Told = Readonly<Record<string, unknown>>;
 

@@ -55,17 +55,11 @@ test("a request of the Responses API gives only the tools that may be called", (
 });
 
 test("a request of the Responses API gives functions of a namespace by both of their names, and takes calls of them so", () => {
-  const {
-    body,
-    ignored,
-    form: { terms },
-  } = readResponse({
-    tools: [weather, home("open")],
-    input: [hello, { ...called("a"), namespace: "home", name: "open" }, gave("a")],
-  });
+  const input = [hello, { ...called("a"), namespace: "home", name: "open" }, gave("a")];
+  const { body, ignored, form } = readResponse({ tools: [weather, home("open")], input });
   expect(body.tools?.map((tool) => tool.function.name)).toEqual(["weather", "home__open"]);
   expect(body.messages[1]).toMatchObject({ tool_calls: [{ function: { name: "home__open" } }] });
-  expect([...terms.called]).toEqual([
+  expect([...form.terms.called]).toEqual([
     ["weather", { is: "function", name: "weather" }],
     ["home__open", { is: "function", namespace: "home", name: "open" }],
   ]);
@@ -73,15 +67,8 @@ test("a request of the Responses API gives functions of a namespace by both of t
 });
 
 test("a request of the Responses API tells with each function of a namespace what all of them are for", () => {
-  const tools = [
-    {
-      type: "namespace",
-      name: "home",
-      description: "Of the house.",
-      tools: [weather, { ...weather, name: "open", description: "A door." }],
-    },
-  ];
-  const { body } = readResponse({ tools });
+  const both = [weather, { ...weather, name: "open", description: "A door." }];
+  const { body } = readResponse({ tools: [{ ...home("open"), description: "Of the house.", tools: both }] });
   expect(body.tools?.map((tool) => tool.function.description)).toEqual(["Of the house.", "Of the house.\n\nA door."]);
 });
 
@@ -94,21 +81,18 @@ test("a request of the Responses API may choose a function of a namespace by its
     chosen("home__open"),
     chosen("weather"),
   ]);
-  const twice = {
-    tools: [home("open"), { ...home("open"), name: "car" }],
-    tool_choice: { type: "function", name: "open" },
-  };
-  expect(faultOf(twice)).toEqual({ code: "invalid_value", param: "tool_choice.name" });
+  const twice = [home("open"), { ...home("open"), name: "car" }];
+  expect(faultOf({ tools: twice, tool_choice: { type: "function", name: "open" } })).toEqual({
+    code: "invalid_value",
+    param: "tool_choice.name",
+  });
 });
 
 test("a request of the Responses API leaves a search of the web out, and says so", () => {
-  const {
-    body,
-    ignored,
-    form: { terms },
-  } = readResponse({ tools: [{ type: "web_search", external_web_access: true }, weather] });
+  const tools = [{ type: "web_search", external_web_access: true }, weather];
+  const { body, ignored, form } = readResponse({ tools });
   expect([body.tools?.length, ignored]).toEqual([1, ["tools[0]"]]);
-  expect(terms.repeated).not.toContain("web_search");
+  expect(form.terms.repeated).not.toContain("web_search");
   const alone = readResponse({ tools: [{ type: "web_search_preview" }], tool_choice: "auto" });
   expect(Object.keys(alone.body)).toEqual(["messages"]);
 });

@@ -41,13 +41,9 @@ test("a custom tool of the Responses API may be chosen, alone or among others, a
   const allowed = { type: "allowed_tools", mode: "auto", tools: [tool_choice] };
   expect(readResponse({ tools: [patch, weather], tool_choice: allowed }).body.tools).toHaveLength(1);
   const tools = [{ type: "namespace", name: "files", tools: [{ ...patch, format: grammar }] }];
-  const {
-    body,
-    form: { terms },
-    ignored,
-  } = readResponse({ tools });
+  const { body, form, ignored } = readResponse({ tools });
   expect(body.tools?.[0]?.function.name).toBe("files__apply_patch");
-  expect([...terms.called]).toEqual([
+  expect([...form.terms.called]).toEqual([
     ["files__apply_patch", { is: "custom", namespace: "files", name: "apply_patch" }],
   ]);
   expect(ignored).toEqual(["tools[0].tools[0].format"]);

@@ -1,5 +1,5 @@
-import { createServer, type Server, type ServerResponse } from "node:http";
-import { createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
+import { createServer, type ServerResponse } from "node:http";
+import { createServer as createTcpServer, type AddressInfo, type Server as NetServer, type Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { systemClock } from "#shared/process/clock.ts";
@@ -7,24 +7,29 @@ import { Fault } from "#shared/fault/fault.ts";
 import { RuntimeConnection } from "../../../services/agent/runtimes/runtime-connection.ts";
 import { until } from "../../harness/until.ts";
 
-/** A server that answers by hand, and an agent's connection to it. */
-async function connected(told: string[] = []) {
-  const answers: ServerResponse[] = [];
-  const sockets: Socket[] = [];
-  const server: Server = createServer((_request, answer) => void answers.push(answer));
-  server.on("connection", (socket) => sockets.push(socket));
+/** An agent's connection to a server, which both end with the test. */
+async function connectionTo(server: NetServer, told: string[] = []): Promise<RuntimeConnection> {
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
   const connection = new RuntimeConnection({
-    url: `http://127.0.0.1:${port}`,
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     log: { warn: (_: unknown, text?: string) => void told.push(text ?? "") },
     faultOf: ({ status, text }) => new Fault("bad_request", { message: `${status}: ${text}` }),
   });
   onTestFinished(async () => {
     await connection.close();
-    server.closeAllConnections();
     server.close();
   });
+  return connection;
+}
+
+/** A server that answers by hand, and an agent's connection to it. */
+async function connected(told: string[] = []) {
+  const answers: ServerResponse[] = [];
+  const sockets: Socket[] = [];
+  const server = createServer((_request, answer) => void answers.push(answer));
+  server.on("connection", (socket) => sockets.push(socket));
+  onTestFinished(() => server.closeAllConnections());
+  const connection = await connectionTo(server, told);
   const leaving = new AbortController();
   const ask = () => connection.stream({ path: "/x", body: {}, signal: leaving.signal });
   const answerAt = async (place: number): Promise<ServerResponse> => {
@@ -99,15 +104,7 @@ async function leavingKeptConnections(leave: (socket: Socket) => void) {
       socket.write("HTTP/1.1 200 OK\r\nconnection: keep-alive\r\ncontent-length: 2\r\n\r\nok");
     });
   });
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  const connection = new RuntimeConnection({
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    faultOf: ({ text: told }) => new Fault("bad_request", { message: told }),
-  });
-  onTestFinished(async () => {
-    await connection.close();
-    server.close();
-  });
+  const connection = await connectionTo(server);
   const { signal } = new AbortController();
   const ask = async (path: string): Promise<string> => {
     const answer = await connection.text({ path, body: { n: 1 }, signal });

@@ -57,47 +57,29 @@ const lengths = { ignore_eos: true, min_tokens: 20 } as const;
 const all = { top_k: 40, min_p: 0.05, typical_p: 0.9, repeat_penalty: 1.1, stop_token_ids: [7], ...lengths } as const;
 type Field = keyof typeof all;
 
-const runtimes: readonly (readonly [name: string, chat: Ask, text: Ask, names: Partial<Record<Field, string>>])[] = [
+type Names = Partial<Record<Field, string>>;
+/** Fields that a runtime knows by the names that they have here. */
+const same = (...fields: Field[]): Names => Object.fromEntries(fields.map((field) => [field, field]));
+const repetition: Names = { repeat_penalty: "repetition_penalty" };
+
+const runtimes: readonly (readonly [name: string, chat: Ask, text: Ask, names: Names])[] = [
   [
     "vllm",
     chatOn(vllm),
     textOn(vllm),
-    {
-      top_k: "top_k",
-      min_p: "min_p",
-      repeat_penalty: "repetition_penalty",
-      stop_token_ids: "stop_token_ids",
-      ignore_eos: "ignore_eos",
-      min_tokens: "min_tokens",
-    },
+    { ...same("top_k", "min_p", "stop_token_ids", "ignore_eos", "min_tokens"), ...repetition },
   ],
   [
     "llama-server",
     chatOn(llamaServer),
     textOn(llamaServer),
-    {
-      top_k: "top_k",
-      min_p: "min_p",
-      typical_p: "typical_p",
-      repeat_penalty: "repeat_penalty",
-      ignore_eos: "ignore_eos",
-    },
+    same("top_k", "min_p", "typical_p", "repeat_penalty", "ignore_eos"),
   ],
-  ["lm-studio", chatOn(lmStudio), textOn(lmStudio), { top_k: "top_k", repeat_penalty: "repeat_penalty" }],
-  ["mlx-lm", chatOn(mlxLm), textOn(mlxLm), { top_k: "top_k", min_p: "min_p", repeat_penalty: "repetition_penalty" }],
+  ["lm-studio", chatOn(lmStudio), textOn(lmStudio), same("top_k", "repeat_penalty")],
+  ["mlx-lm", chatOn(mlxLm), textOn(mlxLm), { ...same("top_k", "min_p"), ...repetition }],
   ["another server", chatOn(otherServer), textOn(otherServer), {}],
-  [
-    "ollama",
-    ollamaChat("gguf"),
-    ollamaText("gguf"),
-    { top_k: "top_k", min_p: "min_p", typical_p: "typical_p", repeat_penalty: "repeat_penalty" },
-  ],
-  [
-    "ollama on MLX",
-    ollamaChat("safetensors"),
-    ollamaText("safetensors"),
-    { top_k: "top_k", min_p: "min_p", repeat_penalty: "repeat_penalty" },
-  ],
+  ["ollama", ollamaChat("gguf"), ollamaText("gguf"), same("top_k", "min_p", "typical_p", "repeat_penalty")],
+  ["ollama on MLX", ollamaChat("safetensors"), ollamaText("safetensors"), same("top_k", "min_p", "repeat_penalty")],
 ];
 
 test.each(runtimes)(
