@@ -6,7 +6,7 @@ import { lentOnly } from "../harness/found-servers.ts";
 import { findBrowser, launchBrowser } from "../harness/find-browser.ts";
 import { OperatorSite } from "../harness/operator-site.ts";
 import { startPairedAgent } from "../harness/start-trunkline.ts";
-import { trunkline } from "../harness/trunkline-command.ts";
+import { testPepper, trunkline } from "../harness/trunkline-command.ts";
 import { until } from "../harness/until.ts";
 import { ConsolePage, signInLink } from "./console-page.ts";
 import { brokenRules } from "./console-walk.ts";
@@ -256,6 +256,23 @@ describe.skipIf(found.path === undefined || lentOnly("nats", "redis"))("the cons
     const { stdout } = await trunkline(["sessions", "end", "--all"], settings);
     expect(stdout).toMatch(/^Ended \d+ sessions?\.$/m);
     await own.sees("Or paste a key", 25_000);
+  });
+
+  test("an admin ends another browser's session, and the page Site shows both gateways and no secret", async () => {
+    await signedIn("--viewer");
+    const own = await signedIn();
+    await own.go("/sessions");
+    const row = own.page.getByRole("row", { name: /viewer/ });
+    await row.getByRole("button", { name: "End", exact: true }).first().click();
+    await own.page.getByRole("dialog").getByRole("button", { name: "End", exact: true }).click();
+    await row.waitFor({ state: "detached" });
+    await own.go("/site");
+    const gateways = own.page.getByRole("region", { name: "Gateways" });
+    await gateways.getByText("answers this page").waitFor();
+    expect(await gateways.locator("tbody tr").count()).toBe(2);
+    await own.page.getByRole("row", { name: /TRUNKLINE_KEY_PEPPER a secret, not shown/ }).waitFor();
+    expect(await own.page.innerText("body")).not.toContain(testPepper);
+    expect(own.complaints).toEqual([]);
   });
 
   test("by keyboard alone a page, a machine and a request are found, and Escape closes the find", async () => {

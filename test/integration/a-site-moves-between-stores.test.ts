@@ -8,6 +8,7 @@ import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { changeKey, rotateKey } from "#shared/records/change-key.ts";
 import { type IssuedKey, issueKey, type NewKey } from "#shared/records/issue-key.ts";
 import { openKeyStore, type OpenedKeyStore } from "#shared/store/open-key-store.ts";
+import { lastBackup } from "#shared/store/last-backup.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
 import { changeMachine, removeMachine } from "#shared/records/change-machine.ts";
 import { openKnownModels } from "#shared/store/known-models.ts";
@@ -176,6 +177,11 @@ describe.skipIf(lentOnly("redis"))("a backup", () => {
     await backUp(redis);
     await restore(other);
     expect(await portrait(other, site)).toEqual(before);
+    for (const place of [laptop, redis]) {
+      const backedUpAt = await inStore(place, ({ state }) => lastBackup(state));
+      expect(Math.abs(Number(backedUpAt) - Date.now())).toBeLessThan(60_000);
+    }
+    expect(await inStore(other, ({ state }) => lastBackup(state))).toBeUndefined();
   });
 
   test("a backup moves the levels of rates from Redis to Redis", async () => {
