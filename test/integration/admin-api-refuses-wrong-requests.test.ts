@@ -95,7 +95,7 @@ describe("a URL", () => {
     ["GET", "/keys?after=0aB1cD2eF3gH", "invalid_value", "after"],
     ["GET", "/keys?stat=valid", "unsupported_parameter", "stat"],
     ["GET", "/log?key=", "invalid_value", "key"],
-    ["GET", "/log?limit=5&by=me", "unsupported_parameter", "by"],
+    ["GET", "/log?limit=5&who=me", "unsupported_parameter", "who"],
     ["GET", "/usage?from=2026-02-30", "invalid_value", "from"],
     ["GET", "/usage?from=yesterday", "invalid_value", "from"],
     ["GET", "/usage?from=2026-02-02&to=2026-02-01", "invalid_value", "from"],

@@ -14,7 +14,7 @@ test("a browser is named by its User-Agent with its system, and an unknown one a
   expect([mac, edge, phone, "curl/8.5.0"].map(browserText)).toEqual([
     "Safari on macOS",
     "Edge on Windows",
-    "Chrome on iOS",
+    "Chrome on iPhone",
     "curl/8.5.0",
   ]);
 });
