@@ -1,30 +1,19 @@
 /** The ranking of what a person looks for. Pure. */
+import { findRows } from "./table-rows.ts";
+
 export interface Findable {
   readonly kind: string;
   readonly text: string;
   readonly address: string;
 }
 
-/** Returns the entries that contain each of the words, those first in which a word is the beginning of one. */
-export function findBest(entries: readonly Findable[], asked: string, max: number): Findable[] {
-  const words = asked.toLowerCase().split(/\s+/).filter(Boolean);
-  return entries
-    .map((entry) => {
-      const text = `${entry.text} ${entry.kind}`.toLowerCase();
-      const ranks = words.map((word) => rankOf(word, text));
-      return { entry, rank: Math.max(0, ...ranks) };
-    })
-    .filter(({ rank }) => rank < none)
-    .toSorted((one, other) => one.rank - other.rank)
-    .slice(0, max)
-    .map(({ entry }) => entry);
-}
-
-const none = 3;
-
-function rankOf(word: string, text: string): number {
-  const at = text.indexOf(word);
-  if (at <= 0) return at === 0 ? 0 : none;
-  const parts = text.split(/[^\p{L}\p{N}]+/u);
-  return parts.some((part) => part.startsWith(word)) ? 1 : 2;
+/** Returns the entries that have each of the words, those first that begin with what was typed, or have a part that does. */
+export function findBest(entries: readonly Findable[], asked: string, max: number): readonly Findable[] {
+  const typed = asked.trim().toLowerCase();
+  const rankOf = ({ text }: Findable): number => {
+    const at = text.toLowerCase().indexOf(typed);
+    return at === 0 ? 0 : at > 0 && /[^\p{L}\p{N}]/u.test(text.charAt(at - 1)) ? 1 : 2;
+  };
+  const found = findRows(entries, [({ text }) => text, ({ kind }) => kind], typed);
+  return found.toSorted((one, other) => rankOf(one) - rankOf(other)).slice(0, max);
 }

@@ -22,33 +22,28 @@ export function Finder({ pages }: { readonly pages: readonly Findable[] }) {
     addEventListener("keydown", onKeyDown);
     return () => removeEventListener("keydown", onKeyDown);
   }, []);
-  const shortcut = isMac ? "⌘K" : "Ctrl K";
   return (
     <>
-      <Button text={["Find ", <kbd>{shortcut}</kbd>]} look="finder" onDo={() => setOpen(true)} />
+      <Button text={["Find ", <kbd>{isMac ? "⌘K" : "Ctrl K"}</kbd>]} look="finder" onDo={() => setOpen(true)} />
       {isOpen && <FinderDialog pages={pages} onClose={() => setOpen(false)} />}
     </>
   );
 }
 
-interface FinderProps {
-  readonly pages: readonly Findable[];
-  readonly onClose: () => void;
-}
-
-function FinderDialog({ pages, onClose }: FinderProps) {
+function FinderDialog({ pages, onClose }: { readonly pages: readonly Findable[]; readonly onClose: () => void }) {
   const [asked, setAsked] = useState("");
   const [at, setAt] = useState(0);
   const id = useId();
-  const found = findBest([...pages, ...actions(), ...useThings(), ...requestOf(asked.trim())], asked, shownMax);
-  const choose = (entry: Findable | undefined): void => {
-    if (entry === undefined) return;
+  const request = asked.startsWith("req_") ? [linkTo("request", asked.trim(), ["requests", asked.trim()])] : [];
+  const found = findBest([...pages, ...actions(), ...useThings(), ...request], asked, shownMax);
+  const choose = (entry: Findable): void => {
     onClose();
     go(entry.address);
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (event.key === "Enter") choose(found[at]);
+    const chosen = found[at];
+    if (event.key === "Enter" && chosen !== undefined) choose(chosen);
     else if (step !== undefined) setAt((at + step + found.length) % Math.max(1, found.length));
     else return;
     event.preventDefault();
@@ -90,14 +85,15 @@ function FinderDialog({ pages, onClose }: FinderProps) {
   );
 }
 
+/** Actions that the session may do, as links to their windows. */
 function actions(): Findable[] {
-  const doing = (text: string, address: string): Findable => ({ kind: "action", text, address });
+  const day = new Date().toLocaleDateString("sv");
   return [
-    ...(mayChange() ? [doing("Pair a machine", to(["machines"], { pair: "new" }))] : []),
-    ...(mayChangeKeys() ? [doing("Issue a key", to(["keys"], { issue: "new" }))] : []),
-    ...(mayChange() ? [doing("Pull a model", to(["models"], { pull: "new" }))] : []),
-    doing("Show failed requests", to(["requests"], { failed: "true" })),
-    doing("Show today's changes", to(["trail"], { day: new Date().toLocaleDateString("sv") })),
+    ...(mayChange() ? [linkTo("action", "Pair a machine", ["machines"], { pair: "new" })] : []),
+    ...(mayChangeKeys() ? [linkTo("action", "Issue a key", ["keys"], { issue: "new" })] : []),
+    ...(mayChange() ? [linkTo("action", "Pull a model", ["models"], { pull: "new" })] : []),
+    linkTo("action", "Show failed requests", ["requests"], { failed: "true" }),
+    linkTo("action", "Show today's changes", ["trail"], { day }),
   ];
 }
 
@@ -105,18 +101,13 @@ function actions(): Findable[] {
 function useThings(): Findable[] {
   const models = useAnswer("GET /models", {}).answer?.data ?? [];
   const keys = useAnswer("GET /keys", { query: { limit: 1_000 } }).answer?.data ?? [];
-  const ids = [...new Set(models.map((each) => each.id))];
   return [
-    ...(fleet.value?.data ?? []).map(({ machine }) => ({
-      kind: "machine",
-      text: machine,
-      address: to(["machines", machine]),
-    })),
-    ...ids.map((model) => ({ kind: "model", text: model, address: to(["models", "of", model]) })),
-    ...keys.map((key) => ({ kind: `key ${key.id}`, text: key.name, address: to(["keys", key.id]) })),
+    ...(fleet.value?.data ?? []).map(({ machine }) => linkTo("machine", machine, ["machines", machine])),
+    ...[...new Set(models.map((each) => each.id))].map((id) => linkTo("model", id, ["models", "of", id])),
+    ...keys.map(({ id, name }) => linkTo(`key ${id}`, name, ["keys", id])),
   ];
 }
 
-function requestOf(asked: string): Findable[] {
-  return asked.startsWith("req_") ? [{ kind: "request", text: asked, address: to(["requests", asked]) }] : [];
+function linkTo(kind: string, text: string, path: readonly string[], asked?: Record<string, string>): Findable {
+  return { kind, text, address: to(path, asked) };
 }

@@ -1,23 +1,19 @@
 /** Browsers in words. Pure. */
 
-const browsers = [
-  [/Edg\//, "Edge"],
-  [/OPR\//, "Opera"],
-  [/Firefox\/|FxiOS\//, "Firefox"],
-  [/Chrome\/|CriOS\//, "Chrome"],
-  [/Safari\//, "Safari"],
-] as const;
-const systems = [
-  [/iPhone|iPad/, "iOS"],
-  [/Android/, "Android"],
-  [/Windows/, "Windows"],
-  [/Mac OS X/, "macOS"],
-  [/Linux/, "Linux"],
-] as const;
+/** The names of browsers by their signs in a User-Agent. An earlier one counts: Edge has the signs of Chrome and Safari too. */
+const browsers = { Edg: "Edge", OPR: "Opera", Firefox: "Firefox", FxiOS: "Firefox", Chrome: "Chrome", CriOS: "Chrome" };
+const systems = {
+  iPhone: "iPhone",
+  iPad: "iPad",
+  Android: "Android",
+  Windows: "Windows",
+  Mac: "macOS",
+  Linux: "Linux",
+};
 
 /** Returns the browser of a User-Agent and its system, or the User-Agent itself where it names no known browser. */
 export function browserText(agent: string): string {
-  const find = (rows: typeof browsers | typeof systems) => rows.find(([pattern]) => pattern.test(agent))?.[1];
-  const [browser, system] = [find(browsers), find(systems)];
-  return browser === undefined ? agent : system === undefined ? browser : `${browser} on ${system}`;
+  const find = (names: object) => Object.entries(names).find(([sign]) => agent.includes(sign))?.[1];
+  const browser = find({ ...browsers, Safari: "Safari" });
+  return browser === undefined ? agent : `${browser} on ${find(systems) ?? "an unknown system"}`;
 }

@@ -16,16 +16,12 @@ export function showSettings<Schema extends z.ZodObject>(
     const value = (config as Readonly<Record<string, unknown>>)[setting];
     const [given, isHidden] = [environment[name], isSecret(field)];
     const source = given ? "environment" : isHidden && value !== undefined ? "file" : "default";
-    const text = given || settingText(value);
+    // A default is a switch, a number, a text, or an empty list.
+    const plain = typeof value === "number" || typeof value === "string" ? String(value) : "";
+    const usual = typeof value === "boolean" ? (value ? "on" : "off") : plain;
+    const text = given || usual;
     return { name, value: isHidden || text === "" ? null : withoutPassword(text), source, secret: isHidden };
   });
-}
-
-/** Formats the default of a setting as its variable has it. */
-function settingText(value: unknown): string {
-  if (typeof value === "boolean") return value ? "on" : "off";
-  if (Array.isArray(value)) return value.join(",");
-  return typeof value === "number" || typeof value === "string" ? String(value) : "";
 }
 
 /** Returns a text without the users and passwords of its URLs. */

@@ -1,5 +1,6 @@
 import { Argument, type Command } from "commander";
 import { sessionOperations } from "#shared/admin/session-operations.ts";
+import { keyId, type KeyId } from "#shared/keys/key-token.ts";
 import { sessionId } from "#shared/keys/session-token.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import type { AnswerTo } from "#shared/admin/admin-call.ts";
@@ -21,6 +22,11 @@ const columns: readonly TextColumn<AnswerTo<"GET /sessions">["data"][number]>[] 
   ["browser", (session) => session.user_agent ?? "-", "wrap"],
 ];
 
+interface EndOptions {
+  readonly all?: true;
+  readonly key?: KeyId;
+}
+
 export function sessionsCommand(context: CliContext): Command {
   const sessions = commandIn("sessions", context).description("list and end the sessions of the console");
   sessions
@@ -39,11 +45,15 @@ export function sessionsCommand(context: CliContext): Command {
     .sub("end", "end a session, or make a link useless, at all gateways at once")
     .addArgument(new Argument("[id]", "the session as `trunkline sessions` lists it").argParser(readBy(sessionId)))
     .option("--all", "end all of them")
-    .does(atGateway, async (port, id: string | undefined, { all }: { readonly all?: true }) => {
-      if ((id === undefined) === (all === undefined)) {
-        throw new StartFailure(exitCodes.usage, "Name the session to end, or end all of them with --all.");
+    .option("--key <id>", "end all of this key", readBy(keyId))
+    .does(atGateway, async (port, id: string | undefined, { all, key }: EndOptions) => {
+      if ([id, all, key].filter((each) => each !== undefined).length !== 1) {
+        const message = "Name the session to end, or end all of a key with --key, or all of them with --all.";
+        throw new StartFailure(exitCodes.usage, message);
       }
-      const answer = await (id === undefined ? port.ask(endSessions, {}) : port.ask(endSession, { params: { id } }));
+      const asked =
+        id === undefined ? port.ask(endSessions, { query: { key } }) : port.ask(endSession, { params: { id } });
+      const answer = await asked;
       const count = answer.ended.length;
       return { answer, text: `Ended ${count} ${count === 1 ? "session" : "sessions"}.` };
     });

@@ -55,8 +55,8 @@ function Condition({ machines }: { readonly machines: readonly ShownFleetMachine
   const live = ended.value.filter(({ id, code }) => code !== "ok" && !kept.some((each) => each.id === id));
   const nowMs = clock.value;
   // The banner above the page has told these.
-  const told = [fleet.value?.problem, fleet.value?.remark];
-  const problems = status?.problems.filter((each) => !told.includes(each)) ?? [];
+  const told = `${fleet.value?.problem} ${fleet.value?.remark}`.replaceAll(/\d/g, "");
+  const problems = status?.problems.filter((each) => !told.includes(each.replaceAll(/\d/g, ""))) ?? [];
   const heard = { machines, status: status && { ...status, problems }, nowMs };
   const troubles = findTroubles({ ...heard, failures: [...live, ...kept] });
   const shown = query.value.get("troubles") === "all" ? troubles : troubles.slice(0, troublesShown);

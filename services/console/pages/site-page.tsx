@@ -1,15 +1,13 @@
-import type { AnswerTo } from "#shared/admin/admin-call.ts";
+import type { ShownSetting, SiteStatus } from "#shared/admin/site-operations.ts";
 import { useAnswer } from "../admin-api.ts";
 import { clock } from "../live.ts";
-import { Answered, Facts, Notice, Page, Section } from "../parts.tsx";
+import { Answered, Facts, Page, Section } from "../parts.tsx";
 import { numberText, spanText } from "../quantity.ts";
 import { isEndingSoon } from "../site-words.ts";
-import { type Column, Table } from "../table.tsx";
+import { type Column, Table, type TableProps } from "../table.tsx";
 import { Badge, Name, None, orDash, Time } from "../values.tsx";
 
-type Status = AnswerTo<"GET /site/status">;
-
-const gatewayColumns: readonly Column<Status["gateways"][number]>[] = [
+const gatewayColumns: readonly Column<SiteStatus["gateways"][number]>[] = [
   [
     "gateway",
     ({ name, is_this: isThis }) => (
@@ -23,32 +21,29 @@ const gatewayColumns: readonly Column<Status["gateways"][number]>[] = [
   ["requests now", ({ running }) => orDash(running, numberText), "right"],
 ];
 
-const certificateColumns: readonly Column<Status["certificates"][number]>[] = [
+const certificateColumns: readonly Column<SiteStatus["certificates"][number]>[] = [
   ["certificate", ({ setting }) => <Name>{setting}</Name>],
   ["for", ({ names }) => <Name>{names}</Name>, "wide"],
-  ["until", ({ expires_at: at }) => <Time at={at} />],
   [
-    "left",
+    "until",
     ({ expires_at: at }) => (
-      <Badge tone={isEndingSoon(at, clock.value) ? "bad" : "good"}>
-        {Date.parse(at) < clock.value ? "expired" : spanText(Date.parse(at) - clock.value)}
-      </Badge>
+      <>
+        <Time at={at} />{" "}
+        <Badge tone={isEndingSoon(at, clock.value) ? "bad" : "good"}>
+          {spanText(Date.parse(at) - clock.value)} left
+        </Badge>
+      </>
     ),
   ],
 ];
 
-const settingColumns: readonly Column<NonNullable<Status["settings"]>[number]>[] = [
+const settingColumns: readonly Column<ShownSetting>[] = [
   ["setting", ({ name }) => <Name>{name}</Name>, "", ({ name }) => name],
   [
     "value",
-    ({ value, secret, source }) =>
-      value === null ? (
-        <None text={secret && source !== "default" ? "a secret, not shown" : "not set"} />
-      ) : (
-        <Name>{value}</Name>
-      ),
+    ({ value, ...each }) => (value === null ? <None text={noValue(each)} /> : <Name>{value}</Name>),
     "",
-    ({ value }) => value,
+    (row) => row.value,
   ],
   ["from", ({ source }) => source, "", ({ source }) => source],
 ];
@@ -68,39 +63,27 @@ export function Site() {
                 ["Last backup", backup === null ? "none is known: `trunkline backup` makes one" : <Time at={backup} />],
               ]}
             />
-            <Section title="Gateways">
-              <Table
-                caption="Gateways"
-                name="gateways"
-                columns={gatewayColumns}
-                rows={gateways}
-                keyOf={({ name }, place) => `${name} ${place}`}
-                empty="No gateway has reported yet."
-              />
-            </Section>
-            <Section title="Certificates">
-              <Table
-                caption="Certificates"
-                name="certificates"
-                columns={certificateColumns}
-                rows={certificates}
-                keyOf={({ setting }) => setting}
-                empty="This gateway has no certificate of its own. A proxy in front of it has one."
-              />
-            </Section>
-            <Section title="Settings of this gateway">
-              {settings === null ? (
-                <Notice>Admins and operators see the settings here.</Notice>
-              ) : (
-                <Table
-                  caption="Settings"
-                  columns={settingColumns}
-                  rows={settings.toSorted((one, other) => Number(isUsual(one)) - Number(isUsual(other)))}
-                  keyOf={({ name }) => name}
-                  empty="This gateway shows no settings."
-                />
-              )}
-            </Section>
+            <Part
+              caption="Gateways"
+              columns={gatewayColumns}
+              rows={gateways}
+              keyOf={({ name }, place) => `${name} ${place}`}
+              empty="No gateway has reported yet."
+            />
+            <Part
+              caption="Certificates"
+              columns={certificateColumns}
+              rows={certificates}
+              keyOf={({ setting }) => setting}
+              empty="This gateway has no certificate of its own. A proxy in front of it has one."
+            />
+            <Part
+              caption="Settings of this gateway"
+              columns={settingColumns}
+              rows={(settings ?? []).toSorted((one, other) => Number(isUsual(one)) - Number(isUsual(other)))}
+              keyOf={({ name }) => name}
+              empty="Admins and operators see the settings here."
+            />
           </>
         )}
       </Answered>
@@ -108,6 +91,16 @@ export function Site() {
   );
 }
 
-function isUsual({ source }: { readonly source: string }): boolean {
-  return source === "default";
+function Part<Row>(table: TableProps<Row>) {
+  return (
+    <Section title={table.caption}>
+      <Table name={table.caption} {...table} />
+    </Section>
+  );
+}
+
+const isUsual = ({ source }: Pick<ShownSetting, "source">): boolean => source === "default";
+
+function noValue({ secret, source }: Pick<ShownSetting, "secret" | "source">): string {
+  return secret && source !== "default" ? "a secret, not shown" : "not set";
 }
