@@ -352,7 +352,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/agent/models": 2_140,
   "services/agent/runtimes": 7_970,
   "services/cli": 180,
-  "services/cli/commands": 3_700,
+  "services/cli/commands": 3_780,
   "services/cli/connect": 1_430,
   "services/cli/doctor": 1_030,
   "services/cli/service": 1_080,

@@ -1,13 +1,20 @@
 import { expect, test } from "vitest";
 import type { AnswerTo } from "#shared/admin/admin-call.ts";
 import type { Endpoint } from "../harness/endpoint.ts";
-import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
+import { startGatewayInProcess } from "../harness/gateway-in-process.ts";
+import { Operator } from "../harness/operator.ts";
+import { startUp } from "../harness/start-trunkline.ts";
 import { folderOfTest } from "../harness/temporary-folder.ts";
+import { testPepper } from "../harness/trunkline-command.ts";
 import { startTwoGateways } from "../harness/two-gateways.ts";
 
 type Answer = AnswerTo<"GET /history">;
 
-async function historyAt({ operationsUrl }: GatewayInProcess, adminKey: string, query = ""): Promise<Answer> {
+async function historyAt(
+  { operationsUrl }: { readonly operationsUrl: string },
+  adminKey: string,
+  query = "",
+): Promise<Answer> {
   const headers = { authorization: `Bearer ${adminKey}` };
   const response = await fetch(`${operationsUrl}/admin/v1/history${query}`, { headers });
   expect(response.status).toBe(200);
@@ -48,4 +55,19 @@ test("a gateway that starts again on its folder has the history of the one befor
   expect(all.total.requests).toBe(2);
   expect(all.total.failures).toEqual({ model_not_found: 1 });
   expect(data).toHaveLength(1);
+});
+
+test("a gateway that is killed has lost only what ended since its last write", async () => {
+  const stateDir = folderOfTest();
+  const start = () => startUp({ TRUNKLINE_STATE_DIR: stateDir, TRUNKLINE_KEY_PEPPER: testPepper });
+  await using operator = await Operator.on({ stateDir });
+  const [admin, model] = [await operator.issue({ kind: "admin" }), await operator.issue()];
+  await using killed = await start();
+  const endpoint = killed.endpoint.withKey(model.token.reveal());
+  await ask(endpoint);
+  expect((await historyAt(killed, admin.token.reveal())).all.total.requests).toBe(1);
+  await ask(endpoint);
+  await killed.kill();
+  await using next = await start();
+  expect((await historyAt(next, admin.token.reveal())).all.total.requests).toBe(1);
 });

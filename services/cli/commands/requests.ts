@@ -128,7 +128,7 @@ const clockTime = /^\d{1,2}:\d{2}(?::\d{2})?$/;
 const dayAlone = /^\d{4}-\d{2}-\d{2}$/;
 /** Without a day at its front, `Date.parse` takes nearly any text for a time. */
 const dated = /^\d{4}-\d{2}-\d{2}(?:[T ]|$)/;
-const writtenTime = z
+export const writtenTime = z
   .string()
   .refine(
     (text) => ago.test(text) || timeOf(text, 0) !== undefined,

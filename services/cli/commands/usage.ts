@@ -20,6 +20,7 @@ import { givenKeys } from "../terminal/key-options.ts";
 import { grouped, secondsText } from "../terminal/quantity-text.ts";
 import { type TextColumn, cutText, listed } from "../terminal/table-text.ts";
 import { onStore, whichStoreHelp } from "../site/with-key-store.ts";
+import { addHistory } from "./usage-history.ts";
 
 interface Options {
   readonly days: number;
@@ -42,6 +43,7 @@ export function usageCommand(context: CliContext): Command {
   );
   const byOption = new Option("--by <parts>", `what to tell apart, with commas between: ${usageParts.join(", ")}`);
   const usage: CliCommand = commandIn("usage", context)
+    .enablePositionalOptions()
     .addOption(daysOption.default(defaultDays).conflicts("from"))
     .option("--from <day>", "the first day, in place of --days", readBy(writtenDay))
     .option("--to <day>", "the last day (default: today)", readBy(writtenDay))
@@ -85,6 +87,7 @@ ${whichStoreHelp}`)
         warning: unread > 0 ? `Left out: ${unread} rows whose counts are more than can have been used.` : "",
       };
     });
+  addHistory(usage);
   return usage;
 }
 
