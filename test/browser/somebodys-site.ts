@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { makeNatsSite } from "#shared/broker/nats-site.ts";
 import { dayMs, systemClock } from "#shared/process/clock.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
+import { openHistory } from "#shared/history/history.ts";
 import { changeKey } from "#shared/records/change-key.ts";
 import { changeMachine, type MachineChange } from "#shared/records/change-machine.ts";
 import { setKeep } from "#shared/records/change-keep.ts";
@@ -20,7 +21,7 @@ import { Operator } from "../harness/operator.ts";
 import { pairOnStore } from "../harness/pair-on-store.ts";
 import { SeededRandom } from "../harness/seeded-random.ts";
 import { type GatewayProcess, startGateway } from "../harness/start-trunkline.ts";
-import { requestsOf, usageOf } from "./somebodys-traffic.ts";
+import { requestsOf, sumsOf, usageOf } from "./somebodys-traffic.ts";
 import { somebodysMachines, startMachine, type SomebodysMachine } from "./somebodys-machines.ts";
 
 const minuteMs = 60_000;
@@ -179,17 +180,25 @@ export class SomebodysSite implements AsyncDisposable {
       const isWeekend = [0, 6].includes(new Date(toMs - day * dayMs).getUTCDay());
       const count = this.#random.between(180, 420) / (isWeekend ? 5 : 1);
       const fromMs = toMs - day * dayMs;
-      const usage = usageOf(requestsOf({ ...common, count: Math.round(count), fromMs, toMs: fromMs + 1 }));
-      await this.#settle({ usage });
+      const records = requestsOf({ ...common, count: Math.round(count), fromMs, toMs: fromMs + dayMs - hourMs });
+      await this.#write(records, { areKept: false });
     }
     await this.#write(requestsOf({ ...common, count: 360, fromMs: toMs - hourMs, toMs: toMs - minuteMs }));
   }
 
-  async #write(records: readonly WrittenRecord[]): Promise<void> {
+  /** Writes what became of requests: usage, sums for charts, and records unless these are gone by now. */
+  async #write(records: readonly WrittenRecord[], { areKept = true } = {}): Promise<void> {
     const piece = 5_000;
     for (let from = 0; from < records.length; from += piece) {
       const some = records.slice(from, from + piece);
-      await this.#settle({ usage: usageOf(some), requests: some.map((record) => JSON.stringify(record)) });
+      await this.#settle({
+        usage: usageOf(some),
+        ...(areKept && { requests: some.map((each) => JSON.stringify(each)) }),
+      });
+    }
+    const history = openHistory(this.#operator.store.state);
+    for (const [minute, sums] of sumsOf(records)) {
+      await history.add({ minute, sums, gateway: newToken(), sequence: 1 });
     }
   }
 

@@ -1,4 +1,5 @@
-import { dayOf } from "#shared/process/clock.ts";
+import { Sums } from "#shared/history/sums.ts";
+import { dayMs, dayOf } from "#shared/process/clock.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import type { WrittenRecord } from "#shared/requests/request-record.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
@@ -123,6 +124,21 @@ export function usageOf(records: readonly WrittenRecord[]): UsageRow[] {
     });
   }
   return [...rows.values()];
+}
+
+const minuteMs = 60_000;
+
+/** Adds requests up by the minute in which they ended; those of earlier days by the hour, since their minutes are gone. */
+export function sumsOf(records: readonly WrittenRecord[]): ReadonlyMap<number, Sums> {
+  const minutes = new Map<number, Sums>();
+  for (const record of records) {
+    const endedAt = record.at + record.totalMs;
+    const stepMs = Date.now() - endedAt > dayMs ? 60 * minuteMs : minuteMs;
+    const sums = minutes.getOrInsertComputed(Math.floor(endedAt / stepMs) * stepMs, () => new Sums());
+    const { machine, cachedTokens, code } = record;
+    for (const row of usageOf([record])) sums.add(row, { machine, cachedTokens, code });
+  }
+  return minutes;
 }
 
 const noUsage = {
