@@ -359,7 +359,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/cli/site": 850,
   "services/cli/terminal": 690,
   "services/console": 2_930,
-  "services/console/pages": 3_520,
+  "services/console/pages": 3_530,
   "services/gateway": 1_710,
   "services/gateway/apis": 6_990,
   "services/gateway/chats": 980,

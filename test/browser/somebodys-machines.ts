@@ -64,7 +64,7 @@ function offered(id: string, { runtime, loaded }: SomebodysMachine): OfferedMode
     id,
     owned_by: runtime,
     context_window: Number(window) * 1_024,
-    size_mb: Math.round(Number(gb) * 1_024),
+    size_mb: Math.round(Number(gb) * 1_000),
     ...(runtime === "mlx-lm" && { runtime_profile: "apple-mlx", apple_mlx: true as const }),
     capabilities: {
       completion: !can("embedding") && !can("rerank"),
@@ -76,7 +76,7 @@ function offered(id: string, { runtime, loaded }: SomebodysMachine): OfferedMode
     ...(can("rerank") && { x_capabilities: ["rerank"] }),
     runtime,
     loaded: loaded.includes(id),
-    memory_mb: Math.round(Number(gb) * 1_150),
+    memory_mb: Math.round(Number(gb) * 1_070),
     load_ms: Math.round(Number(gb) * 450),
   };
 }
@@ -126,18 +126,18 @@ function memoryOf(
   { residents, sinceMs }: { readonly residents: MemoryFacts["residents"]; readonly sinceMs: number },
 ): MemoryFacts {
   const used = residents.reduce((sum, { memoryMb }) => sum + memoryMb, 900);
-  const totalMb = memoryGb * 1_024;
+  const totalMb = memoryGb * 1_000;
   const percent = Math.min(99, 37 + Math.floor(sinceMs / 4_000));
   return {
     totalMb,
     freeMb: Math.max(0, totalMb - used),
-    diskFreeMb: diskGb * 1_024,
+    diskFreeMb: diskGb * 1_000,
     residents,
     ...(runtime === "ollama" && {
       isPlaced: true,
       canPull: true,
       keeps: [{ model: kept, state: "loaded" }],
-      pulls: [{ model: pulled, state: "pulling", status: "pulling 6a0746a1ec1a", percent, totalMb: 15_360 }],
+      pulls: [{ model: pulled, state: "pulling", status: "pulling 6a0746a1ec1a", percent, totalMb: 15_000 }],
     }),
   };
 }

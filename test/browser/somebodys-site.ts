@@ -27,7 +27,11 @@ import { somebodysMachines, startMachine, type SomebodysMachine } from "./somebo
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 
+/** The clock of somebody who did something days ago. */
+const before = (daysAgo: number) => ({ wall: () => Date.now() - daysAgo * dayMs });
+
 /** The models that clients use all the time. */
+const drainedModel = "Qwen/Qwen2.5-VL-32B-Instruct-AWQ";
 const busyModels = ["qwen3-coder:30b", "openai/gpt-oss-120b", "llama3.3:70b"];
 
 /** The keys of the site: how many days ago each was issued, by whom, and its terms. */
@@ -100,7 +104,7 @@ export class SomebodysSite implements AsyncDisposable {
   /** Gives the empty site its keys, routes and machines, a month of usage and an hour of requests, and clients that ask. */
   async moveIn({ traffic = true } = {}): Promise<void> {
     const { routes, keeps, keys: store } = this.#operator.store;
-    const by = { clock: systemClock, actor: { by: "mira" } };
+    const by = { clock: before(20), actor: { by: "mira" } };
     const issued = [];
     for (const [daysAgo, actor, key] of keys) issued.push(await this.#issue(key, daysAgo, actor));
     const ids = issued.flatMap(({ record }) => (record.kind === "model" ? [record.id] : []));
@@ -115,13 +119,15 @@ export class SomebodysSite implements AsyncDisposable {
     await setKeep("qwen3-coder:30b", { copies: 1, machines: undefined }, { ...by, keeps });
     await this.#change("attic", { action: "machine_labelled", labels: ["office", "quiet"] });
     await this.#change("studio-4090", { action: "machine_labelled", labels: ["office"] });
-    const drained = { action: "machine_cordoned", reason: "new power supply", drains: true } as const;
-    await this.#change("rack-l40s", drained);
     for (const id of ids.slice(0, 1)) {
       await changeKey(id, { action: "extended", ttlMs: 90 * dayMs }, { ...this.#keyParts(), actor: { by: "jonas" } });
     }
     this.#clientKey = issued[1]?.token.reveal() ?? "";
-    await this.#endpoint.untilListed(...busyModels);
+    await this.#endpoint.untilListed(drainedModel, ...busyModels);
+    // Two long answers run when it is drained.
+    for (let place = 0; place < 2; place += 1) void this.#ask(drainedModel, 400);
+    await sleep(500);
+    await this.#change("rack-l40s", { action: "machine_cordoned", reason: "new power supply", drains: true });
     if (traffic) this.startTraffic();
   }
 
@@ -169,8 +175,8 @@ export class SomebodysSite implements AsyncDisposable {
   }
 
   #issue(key: Partial<NewKey> & Pick<NewKey, "name">, daysAgo: number, by: string): ReturnType<typeof issueKey> {
-    const clock = { wall: () => Date.now() - daysAgo * dayMs };
-    return issueKey({ scopes: ["*"], ttlMs: 90 * dayMs, ...key }, { ...this.#keyParts(), clock, actor: { by } });
+    const parts = { ...this.#keyParts(), clock: before(daysAgo), actor: { by } };
+    return issueKey({ scopes: ["*"], ttlMs: 90 * dayMs, ...key }, parts);
   }
 
   async #addHistory(ids: readonly string[]): Promise<void> {
@@ -209,7 +215,7 @@ export class SomebodysSite implements AsyncDisposable {
 
   async #pair(machine: SomebodysMachine): Promise<void> {
     const { machines } = this.#operator.store;
-    const publicKey = await pairOnStore(machine.name, { machines, clock: systemClock });
+    const publicKey = await pairOnStore(machine.name, { machines, clock: before(this.#random.between(20, 60)) });
     if (machine.name !== "mira-macbook") {
       this.#parts.use(await startMachine(this.#natsUrl, machine));
       return;
@@ -225,10 +231,14 @@ export class SomebodysSite implements AsyncDisposable {
   }
 
   /** Asks for one answer after the other, as a client that people work with. */
-  async #ask(model: string): Promise<void> {
+  async #ask(model: string, times = 4): Promise<void> {
     const { signal } = this.#traffic;
     while (!signal.aborted) {
-      const body = { model, stream: true, messages: [{ role: "user", content: "How is a median found? repeat 4" }] };
+      const body = {
+        model,
+        stream: true,
+        messages: [{ role: "user", content: `How is a median found? repeat ${times}` }],
+      };
       await this.#endpoint
         .post("/chat/completions", body, { signal, headers: { "user-agent": "opencode/1.0.85" } })
         .then((answer) => answer.text())

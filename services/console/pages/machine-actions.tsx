@@ -49,6 +49,7 @@ export function MachineActions({ machine, record }: Changed) {
       <TextAction
         name="models"
         action="Allowed models"
+        title={`Allowed models of ${machine}`}
         confirm="Save"
         label="Models it may offer"
         param="models"
@@ -73,7 +74,7 @@ export function MachineActions({ machine, record }: Changed) {
         onText={(text) => change("POST /machines/{machine}/labels", { ...at, body: { labels: listIn(text) } })}
       />
       <Confirm
-        action={external ? "Not external" : "External"}
+        action={external ? "Mark as local" : "Mark as external"}
         effect={[
           <bdi>{machine}</bdi>,
           external

@@ -29,8 +29,13 @@ export function MachineSlots({ machine: { running, slots } }: OfMachine) {
 export function MachineMemory({ machine: { memory } }: OfMachine) {
   if (!memory) return <None />;
   const used = memory.total_mb - memory.free_mb;
-  const text = `${used === 0 ? 0 : sizeText(used)} of ${sizeText(memory.total_mb)}`;
+  const text = partText(used === 0 ? "0" : sizeText(used), sizeText(memory.total_mb));
   return <Gauge part={used} whole={memory.total_mb} text={text} what="in use" />;
+}
+
+/** Returns "22 of 24 GB" for a part and a whole with the same unit. */
+function partText(part: string, whole: string): string {
+  return `${part} of ${whole}`.replace(/^(\S+) (\w+) of (\S+) \2$/, "$1 of $3 $2");
 }
 
 interface GaugeProps {

@@ -60,7 +60,10 @@ export function Site() {
               facts={[
                 ["Keys and records", <Name>{store}</Name>],
                 ["NATS", <Name>{broker}</Name>],
-                ["Last backup", backup === null ? "none is known: `trunkline backup` makes one" : <Time at={backup} />],
+                [
+                  "Last backup",
+                  backup === null ? ["none yet: ", <code>trunkline backup</code>, " makes one"] : <Time at={backup} />,
+                ],
               ]}
             />
             <Part

@@ -61,9 +61,9 @@ function whyAbsent(record: MachineRecord, wallMs: number): string {
   const { name, join, revokedAt, cordon } = record;
   switch (machineState(record, wallMs)) {
     case "joining":
-      return `has not used its join line yet, which is good until ${isoTime(join?.expiresAt)}`;
+      return `has not used its join line yet, which is good until ${timeText(join?.expiresAt)}`;
     case "revoked":
-      return `was revoked at ${isoTime(revokedAt)} (trunkline machines pair ${name} makes a new line)`;
+      return `was revoked at ${timeText(revokedAt)} (trunkline machines pair ${name} makes a new line)`;
     default: {
       const remarks = [joinReuse(record, wallMs), cordon && whyCordoned(cordon.reason)];
       return ["paired, but not connected", ...remarks.filter((each) => each !== undefined)].join("; ");
@@ -78,6 +78,8 @@ export function joinReuse({ join }: Pick<MachineRecord, "join">, wallMs: number)
   return `its join line was used from ${usedFrom} and again from ${usedAgainFrom}: revoke it if the first was not you`;
 }
 
-function isoTime(wallMs: number | undefined): string {
-  return wallMs === undefined ? "an unknown time" : new Date(wallMs).toISOString();
+function timeText(wallMs: number | undefined): string {
+  return wallMs === undefined
+    ? "an unknown time"
+    : `${new Date(wallMs).toISOString().slice(0, 16).replace("T", " ")} UTC`;
 }

@@ -28,13 +28,13 @@ test.each([
     "that was revoked",
     { ...attic, revokedAt: wallMs - 1_000 },
     "revoked",
-    "was revoked at 2025-12-31T23:59:59.000Z (trunkline machines pair attic makes a new line)",
+    "was revoked at 2025-12-31 23:59 UTC (trunkline machines pair attic makes a new line)",
   ],
   [
     "that has not joined yet",
     waiting,
     "joining",
-    "has not used its join line yet, which is good until 2026-01-01T00:01:00.000Z",
+    "has not used its join line yet, which is good until 2026-01-01 00:01 UTC",
   ],
 ] as const)("a machine with a record that is not connected, %s, is shown as that", (_, record, pairing, why) => {
   expect(show(record)).toMatchObject({ machine: "attic", pairing, why, status: "offline", takes_work: false });
