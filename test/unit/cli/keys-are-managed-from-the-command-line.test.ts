@@ -133,10 +133,7 @@ test.each([
   [["issue", "--name", "a", "--ttl", "0s"], "longer than nothing"],
   [["issue", "--name", "a", "--scopes", "a,,b"], "must not be empty"],
   [["issue", "--name", "a", "--machines", "Attic"], "--machines"],
-  [
-    ["issue", "--name", "a", "--rpm", "0"],
-    "--rpm <count>' argument '0' is invalid. It must be a whole number from 1 to 1M",
-  ],
+  [["issue", "--name", "a", "--rpm", "0"], "--rpm <count>' argument '0' is invalid. It must be a whole number"],
   [["issue", "--name", "a", "--tpm", "1.5k"], "--tpm"],
   [["issue", "--name", "a", "--budget", "500k"], "such as 500k/day or 2M/month"],
   [["issue", "--name", "a", "--budget", "2000000M/day"], "from 1 to 1000000M tokens"],

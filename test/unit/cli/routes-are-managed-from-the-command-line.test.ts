@@ -75,12 +75,8 @@ Warning: No machine has offered 'qwen3:8b on loft' in the last 30 days. It is on
 test("each command of trunkline routes has its result in JSON", async () => {
   const { routes } = await siteOnCommandLine();
   const at = "2026-01-01T00:00:00.000Z";
-  const shown = {
-    route: "gpt-4o",
-    targets: [{ model: "qwen3:8b" }, { model: "llama3.2", machines: ["attic"] }],
-    created_at: at,
-    changed_at: at,
-  };
+  const targets = [{ model: "qwen3:8b" }, { model: "llama3.2", machines: ["attic"] }];
+  const shown = { route: "gpt-4o", targets, created_at: at, changed_at: at };
   const read = async (...args: string[]): Promise<unknown> => JSON.parse((await routes(...args, "--json")).out);
   const set = ["set", "gpt-4o", "qwen3:8b", "--then", "llama3.2 on attic"];
   expect(await read(...set)).toEqual({ ...shown, outcome: "changed" });
@@ -91,20 +87,15 @@ test("each command of trunkline routes has its result in JSON", async () => {
   expect((await routes("list")).err).toContain("There is no route yet");
 });
 
+const forms = "must be a model, 'model on machine,machine', 'model with label' or 'model external'";
 test.each([
   [["set", "gpt-4o"], "missing required argument 'target'"],
   [["set", "two words", "llama3.2"], "must be printable and without spaces"],
   [["set", "n".repeat(101), "llama3.2"], "must have at most 100 characters"],
   [["set", "gpt-4o", "llama*"], "must be the id of one model"],
-  [
-    ["set", "gpt-4o", "llama3.2 near attic"],
-    "must be a model, 'model on machine,machine', 'model with label' or 'model external'",
-  ],
+  [["set", "gpt-4o", "llama3.2 near attic"], forms],
   [["set", "gpt-4o", "llama3.2 with Fast"], "small letters, digits or hyphens"],
-  [
-    ["set", "gpt-4o", "llama3.2 on"],
-    "must be a model, 'model on machine,machine', 'model with label' or 'model external'",
-  ],
+  [["set", "gpt-4o", "llama3.2 on"], forms],
   [["set", "gpt-4o", "llama3.2 on The Attic"], "small letters, digits or hyphens"],
   [["set", "gpt-4o", "llama3.2", "--then", "qwen3 on ATTIC"], "small letters, digits or hyphens"],
   [["set", "gpt-4o", "m", ...Array.from({ length: 8 }, () => ["--then", "m"]).flat()], "must be at most 8 targets"],

@@ -6,6 +6,7 @@ import type { OllamaTerms } from "../../../../services/gateway/apis/ollama/ollam
 import { rendererOf, renderingOf } from "../../../harness/read-requests.ts";
 import { apis } from "../../../../services/gateway/apis/apis.ts";
 import { publicDocument } from "../../../../services/gateway/openapi/public-document.ts";
+import { finish as end, says, thinks, usage } from "../../answer/events.ts";
 import { DescribedApi } from "../../../harness/described-api.ts";
 
 const api = new DescribedApi(publicDocument({ bodyBytesMax: 1_024, bodyLimitName: "bodyBytesMax" }));
@@ -13,11 +14,10 @@ const api = new DescribedApi(publicDocument({ bodyBytesMax: 1_024, bodyLimitName
 const likely = { token: "Hi", logprob: -0.5, bytes: [72, 105] };
 const timings = { queuedMs: 1, firstTokenMs: 2, totalMs: 3, loadMs: 0 };
 const logprobs = [{ ...likely, top_logprobs: [likely, { token: "\ufffd", logprob: -3, bytes: null }] }];
-const usage = { kind: "usage", promptTokens: 7, completionTokens: 5, cachedTokens: 3, reasoningTokens: 2 } as const;
 
 /** All that a runtime may say of a conversation: what no demonstration says is said here. */
 const conversation: AnswerEvent[] = [
-  { kind: "reasoning", text: "Hm." },
+  thinks("Hm."),
   { kind: "text", text: "Hi", logprobs },
   { kind: "tool-call-start", index: 0, id: "call_1", name: "get_weather" },
   { kind: "tool-call-delta", index: 0, arguments: '{"city":"Oslo"}' },
@@ -62,18 +62,14 @@ const oneAnswer: AnswerEvent[] = [
   { kind: "tool-call-start", index: 1, id: "call_2", name: "home__open" },
   ...conversation.filter((event) => !("choice" in event)),
 ];
-const cutShort: AnswerEvent[] = [
-  { kind: "text", text: "Hi", logprobs },
-  { kind: "finish", reason: "length" },
-];
+const cutShort = text.slice(0, 2);
 
 const scores: AnswerEvent[] = [
   { kind: "scores", scores: [-1.5, 0.5] },
   { kind: "usage", promptTokens: 4, completionTokens: 0 },
 ];
-const transcript: AnswerEvent[] = [{ kind: "text", text: '{"text":"Hello."}' }];
-const end: AnswerEvent = { kind: "finish", reason: "stop" };
-const spoken: AnswerEvent[] = [{ kind: "text", text: "Hello." }, end];
+const transcript = [says('{"text":"Hello."}')];
+const spoken = [says("Hello."), end];
 const sound: AnswerEvent[] = [{ kind: "audio", bytes: Buffer.from("Hello.") }, end];
 
 /** Every form of an answer, whole and in pieces where it has both: its kind, its form, its schema and what a runtime says. */
