@@ -41,7 +41,7 @@ export function IssueDialog({ onClose }: { readonly onClose: () => void }) {
   );
 }
 
-const notAgain = { question: "Has the key been copied?", about: "It is not shown again." };
+const notAgain = { question: "Has the key been copied?", about: "The key is not shown again." };
 
 /** Shows a key this once, with lines to copy that use it. */
 export function IssuedDialog({ issued, onClose }: { readonly issued: Issued; readonly onClose: () => void }) {

@@ -133,7 +133,7 @@ export function NameField(props: OwnField) {
 /** A field for the time that a key is valid from now on, with the time at which it then expires. */
 export function TtlField(props: OwnField) {
   const atMs = clock.value + readDuration(props.value);
-  const until = atMs < maxTimeMs && [" It then expires ", <Time at={new Date(atMs).toISOString()} />, "."];
+  const until = atMs < maxTimeMs && [" The key then expires ", <Time at={new Date(atMs).toISOString()} />, "."];
   return (
     <TextField
       {...props}

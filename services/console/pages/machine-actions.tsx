@@ -117,7 +117,7 @@ export function MachineActions({ machine, record }: Changed) {
 }
 
 function endingText(running: number): string {
-  if (running === 0) return "It runs no answer now.";
+  if (running === 0) return "No answer runs there now.";
   return running === 1 ? "Its running answer ends." : `Its ${running} running answers end.`;
 }
 
@@ -131,7 +131,7 @@ function Cordon({ machine, drains }: { readonly machine: string; readonly drains
       name={drains ? "drain" : "cordon"}
       action={drains ? "Drain" : "Cordon"}
       title={`${drains ? "Drain" : "Cordon"} ${machine}`}
-      about={`${about} It stays so until somebody uncordons it.`}
+      about={`${about} The machine stays cordoned until somebody uncordons it.`}
       label="Reason"
       hint="Other operators see it beside the machine."
       placeholder="new fans"

@@ -48,7 +48,7 @@ export function Routes() {
   return (
     <Page
       title="Routes"
-      about="A route is a name that clients may ask for. Its first target that is available answers."
+      about="A route is a name that clients may ask for. The first target that is available answers."
       actions={mayChange() && <Button text="Make a route" look="primary" onDo={() => setQuery("edit", "*new")} opens />}
     >
       <ModelTabs at="routes" />

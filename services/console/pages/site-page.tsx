@@ -78,7 +78,7 @@ export function Site() {
               columns={certificateColumns}
               rows={certificates}
               keyOf={({ setting }) => setting}
-              empty="This gateway has no certificate of its own. A proxy in front of it has one."
+              empty="This gateway has no certificate of its own. Connections are encrypted only if a proxy in front of it has one."
             />
             <Part
               caption="Settings of this gateway"
