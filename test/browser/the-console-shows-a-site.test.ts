@@ -253,7 +253,8 @@ describe.skipIf(found.path === undefined || lentOnly("nats", "redis"))("the cons
     await own.go("/machines");
     await own.heading("Machines");
     const settings = { TRUNKLINE_OPERATIONS_URL: operationsUrl(1), TRUNKLINE_ADMIN_KEY: adminKey };
-    const { stdout } = await trunkline(["sessions", "end", "--all"], settings);
+    const { key } = (await site.operator.store.sessions.list()).at(-1) ?? { key: "" };
+    const { stdout } = await trunkline(["sessions", "end", "--key", key], settings);
     expect(stdout).toMatch(/^Ended \d+ sessions?\.$/m);
     await own.sees("Or paste a key", 25_000);
   });
@@ -272,6 +273,11 @@ describe.skipIf(found.path === undefined || lentOnly("nats", "redis"))("the cons
     expect(await gateways.locator("tbody tr").count()).toBe(2);
     await own.page.getByRole("row", { name: /TRUNKLINE_KEY_PEPPER a secret, not shown/ }).waitFor();
     expect(await own.page.innerText("body")).not.toContain(testPepper);
+    const settings = { TRUNKLINE_OPERATIONS_URL: operationsUrl(), TRUNKLINE_ADMIN_KEY: adminKey };
+    const { stdout } = await trunkline(["site", "--settings"], settings);
+    expect(stdout.match(/^gateway /gm)).toHaveLength(2);
+    expect(stdout).toMatch(/^TRUNKLINE_KEY_PEPPER +\(secret\)/m);
+    expect(stdout).not.toContain(testPepper);
     expect(own.complaints).toEqual([]);
   });
 
