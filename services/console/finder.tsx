@@ -92,7 +92,7 @@ function actions(): Findable[] {
     ...(mayChange() ? [linkTo("action", "Pair a machine", ["machines"], { pair: "new" })] : []),
     ...(mayChangeKeys() ? [linkTo("action", "Issue a key", ["keys"], { issue: "new" })] : []),
     ...(mayChange() ? [linkTo("action", "Pull a model", ["models"], { pull: "new" })] : []),
-    linkTo("action", "Show failed requests", ["requests"], { failed: "true" }),
+    linkTo("action", "Show failed requests", ["requests"], { outcome: "failed" }),
     linkTo("action", "Show today's changes", ["trail"], { day }),
   ];
 }

@@ -212,6 +212,8 @@ export interface ActionProps {
   readonly action: string;
   /** True if the action cannot be undone: its button is red. */
   readonly danger?: boolean | undefined;
+  /** The text of the button that leaves the form. */
+  readonly dismiss?: string;
   readonly onDo: () => unknown;
 }
 
@@ -219,7 +221,7 @@ export interface ActionProps {
 export function ActionForm(
   props: ActionProps & { readonly onCancel?: () => void; readonly children?: ComponentChildren },
 ) {
-  const { action, danger, onDo, onCancel, children } = props;
+  const { action, danger, dismiss = "Cancel", onDo, onCancel, children } = props;
   const [state, setState] = useState<FormFault & { readonly busy: boolean }>({ busy: false });
   const submit = async (event: TargetedSubmitEvent<HTMLFormElement>): Promise<void> => {
     event.preventDefault();
@@ -242,7 +244,7 @@ export function ActionForm(
       <FaultContext.Provider value={state}>{children}</FaultContext.Provider>
       <FaultNotice fault={state.field === undefined ? state.fault : undefined} />
       <div class="actions">
-        {onCancel && <Button text="Cancel" onDo={onCancel} />}
+        {onCancel && <Button text={dismiss} onDo={onCancel} />}
         <button class={danger ? "danger" : "primary"} disabled={state.busy}>
           {state.busy ? "Working…" : action}
         </button>

@@ -75,7 +75,7 @@ function failingModels(failures: readonly ShownRequest[]): SiteTrouble[] {
   return [...byModel].flatMap(([model, failed]) => {
     if (model === null || failed.length < failuresMin) return [];
     const text = `failed ${failed.length} times in the last 15 minutes, at last with ${failed[0]?.code}.`;
-    return [{ tone: "bad", subject: model, path: ["requests"], query: { failed: "true", model }, text } as const];
+    return [{ tone: "bad", subject: model, path: ["requests"], query: { outcome: "failed", model }, text } as const];
   });
 }
 

@@ -1,4 +1,5 @@
 /** Sums of usage, and their CSV. Pure. */
+import { csvText } from "./csv.ts";
 import type { AnswerTo } from "#shared/admin/admin-call.ts";
 import {
   meansOf,
@@ -40,13 +41,8 @@ const columns = ["day", "key", "model", ...usageFigures] as const;
 
 /** Returns usage as CSV, with a row for each day, key and model. */
 export function csvOf(rows: readonly ShownUsageRow[]): string {
-  const lines = rows.map((row) => columns.map((column) => csvField(row[column])).join(","));
-  return `${[columns.join(","), ...lines].join("\r\n")}\r\n`;
-}
-
-/** Returns a field in quotes where it needs them. A spreadsheet takes a text that begins with = or + for a formula. */
-function csvField(value: string | number | null): string {
-  const text = String(value ?? "");
-  const harmless = typeof value === "string" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
+  return csvText(
+    columns,
+    rows.map((row) => columns.map((column) => row[column])),
+  );
 }

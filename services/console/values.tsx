@@ -114,7 +114,7 @@ export function KeyState({ state }: Pick<ShownKey, "state">) {
   return <Badge tone={keyTones[state]}>{state}</Badge>;
 }
 
-type KeyNames = ReadonlyMap<string, string>;
+export type KeyNames = ReadonlyMap<string, string>;
 
 /** Returns the names of keys by their ids. */
 export function useKeyNames(): KeyNames {

@@ -154,8 +154,11 @@ describe.skipIf(found.path === undefined || lentOnly("nats", "redis"))("the cons
     const answer = await endpoint?.chat({ model: "nobody-has-this", says: "Hello" });
     const id = answer?.headers.get("x-request-id") ?? "";
     const own = await signedIn();
-    await own.go("/requests?failed=true");
-    await own.sees("model_not_found");
+    await own.go("/requests?outcome=failed");
+    await own.page
+      .getByRole("row", { name: /model_not_found/ })
+      .first()
+      .waitFor();
     await own.go(`/requests/${id}`);
     await own.sees(/The request ended with/);
     await own.sees(`trunkline requests show ${id}`);
@@ -209,6 +212,31 @@ describe.skipIf(found.path === undefined || lentOnly("nats", "redis"))("the cons
     expect(await own.page.getByLabel("Model").inputValue()).toBe("scripted");
     await own.page.reload();
     await row.first().waitFor();
+    expect(own.complaints).toEqual([]);
+  });
+
+  test("a running request is cancelled from its row, and ends below with its code; while the page pauses the end is only counted", async () => {
+    const agent = await site.startMachine("barn");
+    onTestFinished(() => agent[Symbol.asyncDispose]());
+    await site.untilListed("scripted");
+    const own = await signedIn();
+    await own.go("/requests?model=script");
+    await own.sees("No request is running.");
+    const stream = await site.endpoints[0]?.stream({ model: "scripted", says: "/script tokens=3000 delay_ms=10" });
+    const running = own.page.getByRole("row", { name: /answering.*scripted.*test/ });
+    await running.waitFor();
+    await own.click("Pause");
+    await running.getByRole("button", { name: "Cancel" }).click();
+    const dialog = own.page.getByRole("dialog", { name: "Cancel the request of test to scripted?" });
+    await dialog.getByRole("button", { name: "Cancel", exact: true }).click();
+    expect(await stream?.over).toBe("closed");
+    expect(stream?.events.at(-1)).toContain("cancelled_by_operator");
+    await own.sees("No request is running.");
+    const ended = own.page.getByRole("row", { name: /scripted.*cancelled_by_operator/ });
+    await own.page.getByRole("button", { name: "Go on: 1 new" }).waitFor();
+    expect(await ended.count()).toBe(0);
+    await own.click("Go on: 1 new");
+    await ended.waitFor();
     expect(own.complaints).toEqual([]);
   });
 

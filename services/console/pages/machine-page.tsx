@@ -37,7 +37,7 @@ export function OneMachine({ name }: { readonly name: string }) {
       {isKnown && <ModelsOf name={name} />}
       <p class="actions">
         <LinkButton text="Requests of this machine" href={to(["requests"], { machine: name })} />
-        <LinkButton text="Failed requests" href={to(["requests"], { machine: name, failed: "true" })} />
+        <LinkButton text="Failed requests" href={to(["requests"], { machine: name, outcome: "failed" })} />
       </p>
     </Page>
   );

@@ -1,15 +1,17 @@
+import { markersOf } from "#shared/requests/request-words.ts";
 import type { ShownRequest } from "#shared/requests/shown-request.ts";
 import { to } from "../address.ts";
+import { endedAtMs } from "../request-filter.ts";
 import { msText, numberText } from "../quantity.ts";
 import { type Column, Table, type TableProps } from "../table.tsx";
-import { Badge, KeyName, MachineLink, Name, None, orDash, Time, useKeyNames } from "../values.tsx";
+import { Badge, Badges, KeyName, MachineLink, Name, None, orDash, Time, useKeyNames } from "../values.tsx";
 
 const columns: readonly Column<ShownRequest>[] = [
   [
     "ended",
     ({ at, total_ms, id }) => (
       <a href={to(["requests", id])}>
-        <Time at={new Date(Date.parse(at) + total_ms).toISOString()} />
+        <Time at={new Date(endedAtMs({ at, total_ms })).toISOString()} />
       </a>
     ),
   ],
@@ -22,7 +24,14 @@ const columns: readonly Column<ShownRequest>[] = [
       return name === undefined ? <None /> : <MachineLink name={name} />;
     },
   ],
-  ["outcome", (request) => <Outcome request={request} />],
+  [
+    "outcome",
+    (request) => (
+      <>
+        <Outcome request={request} /> <Badges words={markersOf(request.tried, request)} />
+      </>
+    ),
+  ],
   ["first token", (request) => orDash(request.first_token_ms, msText), "right wide"],
   ["total", (request) => msText(request.total_ms), "right"],
   ["prompt", (request) => numberText(request.prompt_tokens), "right wide"],
