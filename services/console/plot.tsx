@@ -135,13 +135,10 @@ export function Plot(props: PlotProps) {
           {isStack
             ? series.map((each, index) => <path key={each.name} fill={colourOf(each, index)} d={barsOf(index)} />)
             : series.map((each, index) => (
-                <path
-                  key={each.name}
-                  class="line"
-                  stroke={colourOf(each, index)}
-                  stroke-dasharray={index % 2 === 1 ? "5 3" : undefined}
-                  d={lineOf(each)}
-                />
+                <g key={each.name} class="line" stroke={colourOf(each, index)}>
+                  <path stroke-dasharray={index % 2 === 1 ? "5 3" : undefined} d={lineOf(each)} />
+                  <path class="dots" d={dotsOf(each)} />
+                </g>
               ))}
         </svg>
         {at !== undefined && (
@@ -186,14 +183,19 @@ export function Plot(props: PlotProps) {
       .join("");
   }
 
-  /** Returns a line with a gap where nothing is known. A value between two gaps is a dot. */
+  /** Returns a line with a gap where nothing is known. */
   function lineOf({ values }: Series): string {
+    const pieces = values.map((value, index) =>
+      value === null ? "" : `${values[index - 1] == null ? "M" : "L"}${x(index + 0.5)} ${y(value)}`,
+    );
+    return pieces.join("");
+  }
+
+  /** Returns a dot for each value between two gaps. */
+  function dotsOf({ values }: Series): string {
+    const isAlone = (index: number): boolean => values[index - 1] == null && values[index + 1] == null;
     return values
-      .map((value, index) =>
-        value === null
-          ? ""
-          : `${values[index - 1] == null ? "M" : "L"}${x(index + 0.5)} ${y(value)}${values[index - 1] == null ? "h0" : ""}`,
-      )
+      .map((value, index) => (value !== null && isAlone(index) ? `M${x(index + 0.5)} ${y(value)}h0` : ""))
       .join("");
   }
 }
