@@ -17,15 +17,14 @@ import { noMachines } from "./operations/admin-on-a-store.ts";
 import { TurnableClock } from "../../harness/turnable-clock.ts";
 
 const site = { id: "s".repeat(22) };
+const pepper = pepperText.parse("a pepper that is long enough to be one");
+const other = pepperText.parse("another pepper, long enough to be one");
 
 test("an address that guessed too many proofs asks the store in one lane, in which a good line is still found", async () => {
   const log = createLog({ level: "silent", name: "gateway" });
   const server = createServer({ log, bodyBytesMax: 1_024, bodyLimitName: "bodyBytesMax" });
   onTestFinished(() => server.close());
-  const challenges = new Challenges({
-    peppers: new Peppers(pepperText.parse("a pepper that is long enough to be one")),
-    clock: systemClock,
-  });
+  const challenges = new Challenges({ peppers: new Peppers(pepper), clock: systemClock });
   let asked = 0;
   let answerAll: (record: MachineRecord | undefined) => void = () => undefined;
   const answered = new Promise<MachineRecord | undefined>((resolve) => (answerAll = resolve));
@@ -65,11 +64,6 @@ test("an address that guessed too many proofs asks the store in one lane, in whi
   answerAll({ name: "attic", version: 2, createdAt: 1, changedAt: 1, publicKey, join: used });
   expect(new Set(await Promise.all(good))).toEqual(new Set([200]));
 });
-
-const [pepper, other] = ["one", "another"].map((text) =>
-  pepperText.parse(`${text} pepper that is long enough to be one`),
-);
-if (pepper === undefined || other === undefined) throw new Error("there are two peppers");
 
 test("a challenge is good for a minute, at every gateway that has its pepper", () => {
   const clock = new TurnableClock({ wallMs: 1_800_000_000_000 });

@@ -82,12 +82,8 @@ test("a gateway notes every 10 s when it heard its machines, all in one write, a
   await clock.advanceAwaiting(10_000);
   isAway = false;
   await clock.advanceAwaiting(10_000);
-  expect(written.splice(0)).toEqual([
-    [
-      ["attic", wallMs],
-      ["cellar", wallMs],
-    ],
-  ]);
+  const both = (atMs: number) => [["attic", "cellar"].map((name) => [name, atMs])];
+  expect(written.splice(0)).toEqual(both(wallMs));
   await clock.advanceAwaiting(5_000);
   hear("attic");
   await clock.advanceAwaiting(10_000);
@@ -98,10 +94,5 @@ test("a gateway notes every 10 s when it heard its machines, all in one write, a
   await seen.leaving("cellar");
   expect(written.splice(0)).toEqual([[["cellar", wallMs + 95_000]]]);
   await seen.stop();
-  expect(written).toEqual([
-    [
-      ["attic", wallMs + 95_000],
-      ["cellar", wallMs + 95_000],
-    ],
-  ]);
+  expect(written).toEqual(both(wallMs + 95_000));
 });
