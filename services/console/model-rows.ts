@@ -30,3 +30,24 @@ export function rangeText<Each>(
   const [least, most] = [text(Math.min(...values)), text(Math.max(...values))];
   return least === most ? least : `${least} to ${most}`;
 }
+
+/** A name that clients asked for and did not find. */
+interface MissingModel {
+  readonly name: string;
+  readonly requests: number;
+  readonly lastAt: string;
+  /** The ids of the keys, the latest first. */
+  readonly keys: readonly string[];
+}
+
+/** Returns the names of requests, the latest first, that were not found and still are not there. */
+export function missingModels(
+  requests: readonly { readonly model: string | null; readonly at: string; readonly key: string }[],
+  isThere: (name: string) => boolean,
+): MissingModel[] {
+  return [...Map.groupBy(requests, ({ model }) => model ?? "")].flatMap(([name, asked]) => {
+    const [last] = asked;
+    if (name === "" || last === undefined || isThere(name)) return [];
+    return [{ name, requests: asked.length, lastAt: last.at, keys: [...new Set(asked.map(({ key }) => key))] }];
+  });
+}

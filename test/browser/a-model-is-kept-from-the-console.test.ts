@@ -10,7 +10,7 @@ const found = await findBrowser();
 const mb = 1_000_000;
 
 describe.skipIf(found.path === undefined)("a machine that lets models be placed", () => {
-  test("a machine that lets models be placed keeps a model once its page says so, which shows it in memory, and no longer once that is taken back", async () => {
+  test("a machine that lets models be placed keeps a model once its page says so, which shows it in memory, no longer once that is taken back, and again once it is pinned on its machine's page", async () => {
     const model = { name: "llama3:8b", sizeBytes: 100 * mb, memoryBytes: 120 * mb };
     const ollama = await FakeOllama.start({ models: [model] });
     onTestFinished(() => ollama.stop());
@@ -30,6 +30,11 @@ describe.skipIf(found.path === undefined)("a machine that lets models be placed"
     await own.page.getByRole("dialog").getByRole("button", { name: "Stop keeping" }).click();
     await own.page.getByText("yes, 120 MB", { exact: true }).waitFor();
     await own.page.getByRole("button", { name: "Keep it in memory" }).waitFor();
+    await own.go("/machines/attic");
+    await own.click("Keep llama3:8b in the memory of attic");
+    await own.page.getByText("yes, 120 MB, kept").waitFor();
+    await own.go("/models/kept");
+    await own.page.getByRole("row", { name: /llama3:8b.*attic.*its machine holds it/ }).waitFor();
     expect(own.complaints).toEqual([]);
   });
 });

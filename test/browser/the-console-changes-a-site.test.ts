@@ -154,11 +154,22 @@ describe.skipIf(found.path === undefined)("the console of a site in one process"
     expect(own.complaints).toEqual([]);
   });
 
-  test("a route is made, leads to its model, and is removed", async () => {
+  test("a route is made for a name that a client asked for in vain, leads to its model, and is removed", async () => {
     const own = await signedIn();
-    await own.go("/models/routes");
-    await own.click("Make a route");
-    await own.fill("Name", "gpt-4o");
+    expect((await up.endpoint.chat({ model: "gpt-4o", says: "Hello" })).status).toBe(404);
+    const missing = own.page.getByRole("row", { name: /gpt-4o/ });
+    await until(
+      async () => {
+        await own.go("/models/missing");
+        await own.page
+          .getByText(/Missing|Every name/)
+          .last()
+          .waitFor();
+        return (await missing.count()) > 0 || undefined;
+      },
+      { what: "the request to be booked" },
+    );
+    await missing.getByRole("link", { name: "Make a route" }).click();
     await own.page.getByRole("dialog").getByLabel("Model", { exact: true }).fill("llama3.2");
     await own.click("Save");
     const row = own.page.getByRole("row", { name: /gpt-4o/ });

@@ -5,10 +5,11 @@ import { change, useAnswer } from "../admin-api.ts";
 import { Confirm } from "../dialogs.tsx";
 import { ActionForm, listIn, TextField } from "../forms.tsx";
 import { fleet } from "../live.ts";
-import { Answered, Section } from "../parts.tsx";
+import { Answered, Page, Section } from "../parts.tsx";
 import { mayChange } from "../session.ts";
 import { type Column, Table } from "../table.tsx";
-import { Badge, MachineLink, None } from "../values.tsx";
+import { Badge, MachineLink, ModelLink, None } from "../values.tsx";
+import { ModelTabs } from "./model-tabs.tsx";
 
 type PlanStep = ShownPlan["data"][number];
 
@@ -94,14 +95,57 @@ function KeepForm({ id, wish }: { readonly id: string; readonly wish: ShownPlan[
       </ActionForm>
       {wish !== undefined && (
         <div class="actions">
-          <Confirm
-            action="Stop keeping"
-            object={id}
-            effect="The model stays in memory until another one needs the room."
-            onDo={() => change("DELETE /keeps/{model}", at)}
-          />
+          <KeepNoLonger id={id} />
         </div>
       )}
     </>
   );
+}
+
+function KeepNoLonger({ id }: { readonly id: string }) {
+  return (
+    <Confirm
+      action="Stop keeping"
+      object={id}
+      effect="No machine keeps the model any longer. It stays in memory until another one needs the room."
+      onDo={() => change("DELETE /keeps/{model}", { params: { model: id } })}
+    />
+  );
+}
+
+/** All models that machines are to keep in memory, with a row for each copy. */
+export function KeptModels() {
+  const plan = useAnswer("GET /plan", {}, fleet.value?.heardAt);
+  return (
+    <Page title="Kept models" about="Models that machines hold in memory, whatever else is asked for.">
+      <ModelTabs at="kept" />
+      <Answered of={plan} waiting="Reading the plan…">
+        {({ data, keeps }) => (
+          <Table
+            caption="Kept models"
+            rows={data}
+            keyOf={({ model, machine }, place) => `${model} ${machine ?? place}`}
+            empty={[
+              "No model is kept. Keep one on its page, or run ",
+              <code>trunkline models keep &lt;model&gt;</code>,
+              ".",
+            ]}
+            columns={[
+              ["model", ({ model }) => <ModelLink id={model} />, "", ({ model }) => model],
+              ["wished on", (step) => wishText(keeps.find(({ model }) => model === step.model))],
+              ...columns,
+              ...(mayChange() ? [actions] : []),
+            ]}
+          />
+        )}
+      </Answered>
+    </Page>
+  );
+}
+
+const actions: Column<PlanStep> = ["actions", ({ model }) => <KeepNoLonger id={model} />];
+
+function wishText(wish: ShownPlan["keeps"][number] | undefined): string {
+  if (wish === undefined) return "–";
+  return wish.machines?.join(", ") ?? (wish.copies === 1 ? "any machine" : `any ${wish.copies} machines`);
 }

@@ -16,6 +16,7 @@ import { type Column, Table } from "../table.tsx";
 import { Age, Badge, Badges, Bar, ModelLink, Name, Names, Time } from "../values.tsx";
 import { MachineActions } from "./machine-actions.tsx";
 import { AgentVersion, MachineMemory, MachineSlots, MachineState, MachineTokens } from "./machine-values.tsx";
+import { useOfferActions } from "./offer-actions.tsx";
 import { Pulls } from "./pulls.tsx";
 
 export function OneMachine({ name }: { readonly name: string }) {
@@ -188,6 +189,7 @@ const columns: readonly Column<ModelListing["data"][number]>[] = [
 
 function ModelsOf({ name }: { readonly name: string }) {
   const { answer, fault } = useAnswer("GET /models", { query: { machine: name } }, inMemory.value);
+  const actions = [...columns, ...useOfferActions()];
   const waiting = fault?.message ?? (answer === undefined && "Asking the machine for its models…");
   return (
     <Section title="Models offered now">
@@ -199,7 +201,7 @@ function ModelsOf({ name }: { readonly name: string }) {
           keyOf={({ id }) => id}
           rows={answer.data}
           empty={["This machine offers no model. ", <Remedy by="pull" />]}
-          columns={columns}
+          columns={actions}
         />
       )}
     </Section>

@@ -1,19 +1,17 @@
-import { useState } from "preact/hooks";
 import type { ShownRouteMachine } from "#shared/fleet/shown-fleet.ts";
 import type { ShownModel } from "#shared/protocol/model.ts";
 import { query, to } from "../address.ts";
-import { type ApiFault, faultOf, useAnswer, work } from "../admin-api.ts";
+import { useAnswer } from "../admin-api.ts";
 import { inMemory } from "../live.ts";
-import { Confirm } from "../dialogs.tsx";
-import { Button, Filters, LinkButton, QueryChoice, QueryField } from "../forms.tsx";
+import { Filters, LinkButton, QueryChoice, QueryField } from "../forms.tsx";
 import { Answered, FaultNotice, Notice, Page, Section } from "../parts.tsx";
 import { memoryText } from "../model-rows.ts";
 import { msText, numberText, sizeText, windowText } from "../quantity.ts";
 import { Remedy } from "../remedies.tsx";
-import { mayChange } from "../session.ts";
 import { type Column, Table } from "../table.tsx";
 import { Badge, MachineLink, ModelBadges, Name, Names, None, orDash } from "../values.tsx";
 import { KeptModel } from "./kept-model.tsx";
+import { useOfferActions } from "./offer-actions.tsx";
 import { Pulls } from "./pulls.tsx";
 
 export function OneModel({ id }: { readonly id: string }) {
@@ -53,7 +51,6 @@ const offerColumns: readonly Column<ShownModel>[] = [
     ({ load_seconds: seconds }) => seconds ?? null,
   ],
 ];
-const actionsColumn: Column<ShownModel> = ["actions", (offer) => <OfferActions offer={offer} />];
 
 function Offers({ id, offers }: { readonly id: string; readonly offers: readonly ShownModel[] }) {
   return (
@@ -61,44 +58,12 @@ function Offers({ id, offers }: { readonly id: string; readonly offers: readonly
       <Table
         name="machines"
         caption={`Machines with ${id}`}
-        columns={mayChange() ? [...offerColumns, actionsColumn] : offerColumns}
+        columns={[...offerColumns, ...useOfferActions()]}
         rows={offers}
         keyOf={({ machine }) => machine}
         empty={["No machine offers this model now. ", <Remedy by="pull" />]}
       />
     </Section>
-  );
-}
-
-/** Loads, unloads and removes a model on one machine. The machine's owner permits each of them, or does not. */
-function OfferActions({ offer: { id, machine, loaded } }: { readonly offer: ShownModel }) {
-  const [status, setStatus] = useState("");
-  const [fault, setFault] = useState<ApiFault>();
-  const act = async (action: "load" | "unload" | "remove"): Promise<void> => {
-    setFault(undefined);
-    setStatus("Asking the machine…");
-    const sent = { params: { machine, action }, body: { model: id } };
-    await work(sent, { onLine: (line) => setStatus(line.status) }).catch((error: unknown) => setFault(faultOf(error)));
-    setStatus("");
-  };
-  const removal = [
-    "The machine ",
-    <bdi>{machine}</bdi>,
-    " deletes the model from its disk. Other machines keep theirs.",
-  ];
-  return (
-    <>
-      <div class="actions">
-        {loaded === true ? (
-          <Button text="Unload" onDo={() => act("unload")} />
-        ) : (
-          <Button text="Load" onDo={() => act("load")} />
-        )}
-        <Confirm action="Remove" object={id} effect={removal} isFinal onDo={() => act("remove")} />
-      </div>
-      {status !== "" && <small role="status">{status}</small>}
-      <FaultNotice fault={fault} />
-    </>
   );
 }
 

@@ -1,8 +1,13 @@
 import { to } from "../address.ts";
 
-const tabs = { models: ["Models", to(["models"])], routes: ["Routes", to(["models", "routes"])] } as const;
+const tabs = {
+  models: ["Models", to(["models"])],
+  kept: ["Kept", to(["models", "kept"])],
+  missing: ["Missing", to(["models", "missing"])],
+  routes: ["Routes", to(["models", "routes"])],
+} as const;
 
-/** The two lists of names that clients may ask for. */
+/** The lists of names that clients may ask for, and of what machines keep. */
 export function ModelTabs({ at }: { readonly at: keyof typeof tabs }) {
   return (
     <nav class="tabs" aria-label="Models and routes">

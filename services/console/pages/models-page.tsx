@@ -11,6 +11,8 @@ import { Remedy } from "../remedies.tsx";
 import { mayChange } from "../session.ts";
 import { type Column, Table } from "../table.tsx";
 import { MachineLink, ModelBadges, ModelLink, Name } from "../values.tsx";
+import { KeptModels } from "./kept-model.tsx";
+import { MissingModels } from "./missing-models.tsx";
 import { ModelTabs } from "./model-tabs.tsx";
 import { OneModel } from "./model-page.tsx";
 import { PullDialog } from "./pull-model.tsx";
@@ -19,6 +21,8 @@ import { Routes } from "./routes-page.tsx";
 
 export function Models({ rest: [part, id] }: { readonly rest: readonly string[] }) {
   if (part === "routes") return <Routes />;
+  if (part === "kept") return <KeptModels />;
+  if (part === "missing") return <MissingModels />;
   return part === "of" && id !== undefined ? <OneModel key={id} id={id} /> : <ModelList />;
 }
 

@@ -118,7 +118,7 @@ const emptyDraft: Draft = { model: "", machines: "", label: "", external: false 
 type RouteProps = Pick<DialogProps, "onClose"> & { readonly route: ShownModelRoute | undefined };
 
 function RouteDialog({ route, onClose }: RouteProps) {
-  const [name, setName] = useState(route?.route ?? "");
+  const [name, setName] = useState(route?.route ?? query.value.get("name") ?? "");
   const [drafts, setDrafts] = useState<readonly Draft[]>(route?.targets.map(draftOf) ?? [emptyDraft]);
   return (
     <FormDialog

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { grow, noAnswer } from "../../../services/console/chat-answer.ts";
-import { rangeText } from "../../../services/console/model-rows.ts";
+import { missingModels, rangeText } from "../../../services/console/model-rows.ts";
 import { bytesText, msText, shortNumber, sizeText, spanText, windowText } from "../../../services/console/quantity.ts";
 import { actionWords, detailWords } from "../../../services/console/trail-words.ts";
 
@@ -50,4 +50,17 @@ test("an answer grows by its chunks: text, thinking, and calls in pieces", () =>
     calls: [{ name: "weather", arguments: '{"at":"Oslo"}' }],
     finish: "tool_calls",
   });
+});
+
+test("names that were asked for in vain are counted once each, with their keys, and leave when they are there", () => {
+  const asked = (model: string | null, key: string, at: string) => ({ model, key, at });
+  const requests = [
+    asked("gpt-5", "b", "t3"),
+    asked("phi4", "a", "t2"),
+    asked("gpt-5", "a", "t1"),
+    asked(null, "a", "t0"),
+  ];
+  expect(missingModels(requests, (name) => name === "phi4")).toEqual([
+    { name: "gpt-5", requests: 2, lastAt: "t3", keys: ["b", "a"] },
+  ]);
 });
