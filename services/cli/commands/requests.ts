@@ -7,6 +7,7 @@ import { findKeys, namesOfKeys } from "#shared/records/find-keys.ts";
 import { onOneLine } from "#shared/process/clean-text.ts";
 import { timeText } from "#shared/process/log.ts";
 import { lookedAtMax, type Range, type RequestPage } from "#shared/requests/request-records.ts";
+import { markersOf } from "#shared/requests/request-words.ts";
 import { stepsOf } from "#shared/requests/request-steps.ts";
 import { showRequest, type ShownRequest } from "#shared/requests/shown-request.ts";
 import {
@@ -177,10 +178,15 @@ function tableOfRequests(requests: readonly ShownRequest[], { names, widthMax, n
     ["answer", (request) => tokens(request, request.completion_tokens), "right"],
     ["first", ({ first_token_ms: ms }) => (ms === null ? "-" : secondsText(ms)), "right"],
     ["total", (request) => secondsText(request.total_ms), "right"],
-    ["end", ({ code, limit }) => (limit === null ? code : `${code} (limit: ${limit})`), "wrap"],
+    ["end", endText, "wrap"],
   ];
   const shown = columns.filter(([heading]) => widthMax === undefined || widthMax >= wideMin || narrow.has(heading));
   return tableOf(shown, requests, { widthMax });
+}
+
+function endText({ code, limit, tried }: ShownRequest): string {
+  const end = limit === null ? code : `${code} (limit: ${limit})`;
+  return [end, ...markersOf(tried)].join(", ");
 }
 
 function modelText({ model, answered_by: answeredBy }: ShownRequest): string {
