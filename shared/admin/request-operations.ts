@@ -58,12 +58,7 @@ export const requestOperations = {
     path: "/requests/{id}/cancel",
     summary:
       "Cancel a request that runs, at whichever gateway; its client gets cancelled_by_operator, and no machine goes on",
-    answer: z.strictObject({
-      id: z.string(),
-      state: z.literal("cancelled"),
-      key: z.string(),
-      model: z.string().nullable(),
-    }),
+    answer: z.strictObject({ id: z.string(), state: z.literal("cancelled") }),
   }),
   listRequests: onStore({
     ...reads,

@@ -28,7 +28,3 @@ export type ShownRunning = z.infer<typeof runningRequest>;
 /** The requests of one gateway, those that arrived first. `left_out` counts the others. */
 export const toldRunning = z.object({ data: z.array(runningRequest), left_out: count });
 export type ToldRunning = z.infer<typeof toldRunning>;
-
-/** A request that was cancelled, as its gateway tells of it. */
-export const cancelledRequest = z.object({ key: z.string(), key_name: z.string(), model: z.string().nullable() });
-export type CancelledRequest = z.infer<typeof cancelledRequest>;

@@ -371,7 +371,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/gateway/limits": 2_500,
   "services/gateway/metrics": 710,
   "services/gateway/openapi": 560,
-  "services/gateway/operations": 2_230,
+  "services/gateway/operations": 2_220,
   "services/gateway/placing": 260,
   "services/gateway/requests": 3_900,
   "services/gateway/routing": 2_800,

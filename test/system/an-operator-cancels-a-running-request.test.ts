@@ -75,10 +75,7 @@ describe.skipIf(lentOnly("nats", "redis"))("a running request", () => {
     const shown = await running(({ state, tokens }) => state === "answering" && tokens > 20);
     expect(shown).toMatchObject({ model: "scripted", path: "/v1/chat/completions", streamed: true });
     const answer = await cancel(shown.id);
-    expect([answer.status, await answer.json()]).toEqual([
-      200,
-      { id: shown.id, state: "cancelled", key: keyId, model: "scripted" },
-    ]);
+    expect([answer.status, await answer.json()]).toEqual([200, { id: shown.id, state: "cancelled" }]);
     expect(await stream.over).toBe("closed");
     expect(errorIn(stream.events.at(-1) ?? "")).toMatchObject({ code: "cancelled_by_operator" });
     expect(stream.events).not.toContain("[DONE]");

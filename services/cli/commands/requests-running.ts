@@ -40,6 +40,6 @@ export function addRunningCommands(requests: CliCommand): void {
     .more("\nExample:\n  trunkline requests cancel req_4Kd0mQ3vX8sLwZ1hTn5yBc")
     .does(atGateway, async (port, id: string) => {
       const answer = await port.ask(cancelRequest, { params: { id } });
-      return { answer, text: `Cancelled ${id} of the key ${answer.key} (${answer.model ?? "no model"}).` };
+      return { answer, text: `Cancelled ${id}.` };
     });
 }

@@ -91,8 +91,8 @@ export const gatewayHandles: Readonly<Record<GatewayOperation, Handle>> = {
     ...(await running.list()),
   })),
   cancelRequest: answering(requestOperations.cancelRequest, async ({ params: { id } }, { running, actor }) => {
-    const { key, model } = await running.cancel(id, actor);
-    return { id, state: "cancelled" as const, key, model };
+    await running.cancel(id, actor);
+    return { id, state: "cancelled" as const };
   }),
   async followSite(request, reply, { events }) {
     const { "last-event-id": heard } = request.headers;

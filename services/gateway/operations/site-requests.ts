@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
-import { keyId } from "#shared/keys/key-token.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { type Actor, auditEntry } from "#shared/records/audit-entry.ts";
 import { requestCancelled, type SignIns } from "#shared/records/sign-in.ts";
-import { type CancelledRequest, cancelledRequest, toldRunning } from "#shared/requests/running-request.ts";
+import { toldRunning } from "#shared/requests/running-request.ts";
 import type { Settlements } from "../limits/settlements.ts";
+import { recordedTextMax } from "../requests/record-request.ts";
 import { cancelHere, runningHere } from "../requests/running-requests.ts";
 import { GatewayAsker } from "./ask-gateways.ts";
 
@@ -47,43 +47,34 @@ export class SiteRequests {
   }
 
   /** Cancels a request at the gateway that has it. */
-  async cancel(id: string, actor: Actor): Promise<CancelledRequest> {
+  async cancel(id: string, actor: Actor): Promise<void> {
     const asked = { kind: "cancel" as const, id, actor };
-    const here = await this.#cancelHere(asked);
-    if (here !== undefined) return here;
-    const terms = { withinMs: cancelWithinMs, isEnough: (answer: unknown) => answer !== null };
+    if (await this.#cancelHere(asked)) return;
+    const terms = { withinMs: cancelWithinMs, isEnough: (answer: unknown) => answer === true };
     const { answers, silent } = await this.#others.ask(asked, terms);
-    const [there] = answers.flatMap((each) => cancelledRequest.safeParse(each).data ?? []);
-    if (there === undefined) throw notRunning(id, silent);
-    return there;
+    if (!answers.includes(true)) throw notRunning(id, silent);
   }
 
   close(): void {
     this.#others.close();
   }
 
-  async #answer(about: unknown): Promise<unknown> {
-    const { data: asked } = questions.safeParse(about);
+  async #answer(question: unknown): Promise<unknown> {
+    const { data: asked } = questions.safeParse(question);
     if (asked === undefined) return null;
-    return asked.kind === "running" ? runningHere(this.#parts) : ((await this.#cancelHere(asked)) ?? null);
+    return asked.kind === "running" ? runningHere(this.#parts) : this.#cancelHere(asked);
   }
 
-  /** Cancels a request of this gateway, and notes in the trail who did. */
-  async #cancelHere({
-    id,
-    actor,
-  }: {
-    readonly id: string;
-    readonly actor: Actor;
-  }): Promise<CancelledRequest | undefined> {
+  /** Cancels a request of this gateway, and notes in the trail who did. Returns false if it does not run here. */
+  async #cancelHere({ id, actor }: { readonly id: string; readonly actor: Actor }): Promise<boolean> {
     const { sessions, clock, log } = this.#parts;
-    const cancelled = cancelHere(id, this.#parts);
-    if (cancelled === undefined) return undefined;
-    const { key, key_name: name, model } = cancelled;
-    log.info({ ...actor, cancelled: id, key }, "an operator cancelled a request");
-    const what = { action: requestCancelled, key: keyId.parse(key), name, detail: { request: id, model } } as const;
+    const { key, asked } = cancelHere(id, this.#parts) ?? {};
+    if (key === undefined) return false;
+    log.info({ ...actor, cancelled: id, key: key.id }, "an operator cancelled a request");
+    const detail = { request: id, model: asked?.model.slice(0, recordedTextMax) };
+    const what = { action: requestCancelled, key: key.id, name: key.name, detail } as const;
     await sessions.noteSignIn({ at: clock.wall(), ...actor, ...what });
-    return cancelled;
+    return true;
   }
 }
 

@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import type { CancelledRequest, ShownRunning, ToldRunning } from "#shared/requests/running-request.ts";
+import type { ShownRunning, ToldRunning } from "#shared/requests/running-request.ts";
 import type { Settlements } from "../limits/settlements.ts";
 import { recordedTextMax, triedMax } from "./record-request.ts";
 import { ModelRequest } from "./request.ts";
@@ -22,16 +22,15 @@ export function runningHere({ settlements, clock }: RunningParts): ToldRunning {
   return { data, left_out: admitted.length - data.length };
 }
 
-/** Cancels a request of this gateway. Returns undefined if it does not run here, or does no more. */
+/** Cancels a request of this gateway, and returns it. Returns undefined if it does not run here, or does no more. */
 export function cancelHere(
   id: string,
   { settlements }: Pick<RunningParts, "settlements">,
-): CancelledRequest | undefined {
+): Pick<ModelRequest, "key" | "asked"> | undefined {
   const request = openRequests(settlements).find((each) => each.id === id);
   if (request === undefined || request.leaving.signal.aborted) return undefined;
   request.leaving.abort(cancelledByOperator());
-  const { key, asked } = request;
-  return { key: key.id, key_name: key.name, model: asked?.model.slice(0, recordedTextMax) ?? null };
+  return request;
 }
 
 /** The fault of a request that an operator cancelled. Official clients do not repeat it. */
