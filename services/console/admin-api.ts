@@ -81,6 +81,20 @@ export async function change<Of extends CallName>(name: Of, sent: SentTo<Of>): P
   return answer;
 }
 
+/** Makes a change for one object after another, and returns the fault of each. A fault does not stop the others. */
+export async function changeEach<Of extends CallName>(
+  name: Of,
+  each: readonly SentTo<Of>[],
+): Promise<readonly (ApiFault | undefined)[]> {
+  const faults: (ApiFault | undefined)[] = [];
+  for (const sent of each) {
+    const { method, path, body } = call(name, sent);
+    faults.push(await send(apiPath + path, { method, body: body ?? {} }).then(() => undefined, faultOf));
+  }
+  changes.value += 1;
+  return faults;
+}
+
 /** Runs an action on a model, which reports its progress in lines of JSON. Throws an `ApiFault` if it fails. */
 export async function work(
   sent: SentTo<"POST /machines/{machine}/models/{action}">,

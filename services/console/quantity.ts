@@ -1,4 +1,5 @@
 /** Numbers, times, sizes and names as people read them. Pure. */
+import { dayMs, dayOf } from "#shared/process/clock.ts";
 
 const whole = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
@@ -67,4 +68,18 @@ export function localTime(at: string, now = new Date()): string {
   const time = new Date(at);
   const clock = clockText.format(time);
   return time.toDateString() === now.toDateString() ? clock : `${dateText.format(time)}, ${clock}`;
+}
+
+/** Tells what becomes of running answers. Their number may not be known. */
+export function endingText(running: number | undefined): string {
+  if (running === 0) return "No running answer ends.";
+  if (running === 1) return "1 running answer ends.";
+  return running === undefined ? "Running answers end." : `${running} running answers end.`;
+}
+
+const days = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+
+/** Returns how many days (UTC) ago a day was: today, yesterday, 12 days ago. */
+export function daysAgo(day: string, nowMs: number): string {
+  return days.format(Math.round((Date.parse(day) - Date.parse(dayOf(nowMs))) / dayMs), "day");
 }

@@ -33,6 +33,14 @@ export interface TableProps<Row> {
   readonly filters?: ComponentChildren;
   /** False if the filters of the page find rows by words themselves. */
   readonly finds?: boolean;
+  /** The rows that are chosen, by their keys, if some can be. */
+  readonly choice?: RowChoice<Row> | undefined;
+}
+
+interface RowChoice<Row> {
+  readonly chosen: ReadonlySet<string>;
+  readonly onChoose: (chosen: ReadonlySet<string>) => void;
+  readonly nameOf: (row: Row) => string;
 }
 
 /** A table beside others has a find from this many rows on. */
@@ -48,6 +56,7 @@ export function Table<Row>({
   name,
   filters,
   finds = true,
+  choice,
 }: TableProps<Row>) {
   const room = useRef<HTMLDivElement>(null);
   const fieldOf = (field: string): string => (name === undefined ? field : `${name}-${field}`);
@@ -102,6 +111,11 @@ export function Table<Row>({
           <table>
             <thead>
               <tr>
+                {choice && (
+                  <th class="choice">
+                    <ChoiceBox label="Choose all that are shown" keys={shown.map(keyOf)} {...choice} />
+                  </th>
+                )}
                 {columns.map(([title, , layout, sorts]) => (
                   <th key={title} scope="col" class={layout} aria-sort={directionOf(title, sort)}>
                     {sorts === undefined ? (
@@ -116,6 +130,11 @@ export function Table<Row>({
             <tbody>
               {shown.map((row, place) => (
                 <tr key={keyOf(row, place)}>
+                  {choice && (
+                    <td class="choice">
+                      <ChoiceBox label={`Choose ${choice.nameOf(row)}`} keys={[keyOf(row, place)]} {...choice} />
+                    </td>
+                  )}
                   {columns.map(([title, cell, layout]) => (
                     <td key={title} class={layout} data-head={title}>
                       {cell(row)}
@@ -138,6 +157,18 @@ export function Table<Row>({
       )}
     </div>
   );
+}
+
+interface ChoiceBoxProps extends Pick<RowChoice<never>, "chosen" | "onChoose"> {
+  readonly label: string;
+  readonly keys: readonly string[];
+}
+
+function ChoiceBox({ label, keys, chosen, onChoose }: ChoiceBoxProps) {
+  const isChosen = keys.every((key) => chosen.has(key));
+  const others = [...chosen].filter((key) => !keys.includes(key));
+  const choose = () => onChoose(new Set(isChosen ? others : [...others, ...keys]));
+  return <input type="checkbox" aria-label={label} checked={isChosen} onChange={choose} />;
 }
 
 interface SortButtonProps {

@@ -1,6 +1,7 @@
 /** How pages show values: words with a tone, times, figures, and the machines, models and keys of a site by their names. */
 import type { ComponentChildren } from "preact";
 import type { ShownModel } from "#shared/protocol/model.ts";
+import { fromNow } from "#shared/process/quantities.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
 import { to } from "./address.ts";
 import { useAnswer } from "./admin-api.ts";
@@ -100,6 +101,34 @@ export function Bar({ part, whole, label }: { readonly part: number; readonly wh
       aria-label={label}
       title={label}
     />
+  );
+}
+
+interface GaugeProps {
+  readonly part: number;
+  readonly whole: number;
+  readonly text: string;
+  /** The words behind the text for a screen reader. */
+  readonly what: string;
+}
+
+/** A bar with its numbers in words beside. */
+export function Gauge({ part, whole, text, what }: GaugeProps) {
+  return (
+    <span class="gauge">
+      <Bar part={part} whole={whole} label={`${text} ${what}`} /> <small>{text}</small>
+    </span>
+  );
+}
+
+/** The expiry of something, by its distance from now. The time itself is shown when it is pointed at. */
+export function Expiry({ at }: { readonly at: string }) {
+  const [atMs, nowMs] = [Date.parse(at), clock.value];
+  return (
+    <time dateTime={at} title={localTime(at)}>
+      {atMs < nowMs && "expired "}
+      {fromNow(atMs, nowMs)}
+    </time>
   );
 }
 

@@ -9,7 +9,7 @@ import { keyId } from "../keys/key-token.ts";
 import { machineName, routeName } from "../protocol/identifiers.ts";
 import { modelId } from "../protocol/model.ts";
 import { type Days, daysAsked } from "../usage/days-asked.ts";
-import { usageKeptDays, usageRow } from "../usage/usage.ts";
+import { usageKeptDays, type UsageRow, usageRow } from "../usage/usage.ts";
 import { listOf, listRecords, recordsOf, onStore, keyText, pageLength, reads, timeInUrl } from "./operation.ts";
 
 const shownEntry = auditEntry.extend({
@@ -75,6 +75,15 @@ const usageList = listOf(z.array(shownUsage)).extend({
     .describe("The rows that are left out, since their counts are more than can have been used."),
 });
 
+const keyUse = z.object({
+  key: z.string(),
+  last_day: usageDay.describe("The latest day of these with a request."),
+  tokens_of_day: usageRow.shape.promptTokens.describe(
+    "Tokens of prompts and answers today, as a budget for a day counts them.",
+  ),
+  tokens_of_month: usageRow.shape.promptTokens.describe("The same for this calendar month."),
+});
+
 /** The operations of the audit log and of usage. */
 export const recordOperations = {
   readLog: onStore({
@@ -133,6 +142,25 @@ export const recordOperations = {
         duration_ms: row.durationMs,
       }));
       return { object: "list" as const, data, unread };
+    },
+  }),
+  readKeyUse: onStore({
+    ...reads,
+    path: "/usage/keys",
+    summary: "The use of each key in the last 31 days (UTC): its latest day, and what counts towards its budget",
+    answer: listOf(z.array(keyUse)),
+    async run(_, { usage, clock }) {
+      const { from, to } = daysAsked({ days: 31 }, clock.wall());
+      const { rows } = await usage.read({ from, to });
+      const tokensOf = (own: readonly UsageRow[]) =>
+        own.reduce((sum, { promptTokens, completionTokens }) => sum + promptTokens + completionTokens, 0);
+      const data = [...Map.groupBy(rows, ({ keyId: id }) => id)].map(([key, own]) => ({
+        key,
+        last_day: own.at(-1)?.day ?? to,
+        tokens_of_day: tokensOf(own.filter(({ day: each }) => each === to)),
+        tokens_of_month: tokensOf(own.filter(({ day: each }) => each.startsWith(to.slice(0, 7)))),
+      }));
+      return { object: "list" as const, data };
     },
   }),
 };

@@ -223,35 +223,62 @@ describe.skipIf(found.path === undefined)("the console of a site in one process"
     expect(own.complaints).toEqual([]);
   });
 
-  test("a key is issued and copied by keyboard alone, and its window asks before it closes", async () => {
+  test("keys are issued, copied and revoked two at once by keyboard alone, a window with a secret asks before it closes, and a failure at one key stops no other", async () => {
     const own = await signedIn();
     await own.page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
     const press = (key: string): Promise<void> => own.page.keyboard.press(key);
-    const focused = (name: string) =>
+    const focused = (name: string): Promise<void> =>
       own.page.getByRole("button", { name, exact: true }).and(own.page.locator(":focus")).waitFor();
     await own.go("/keys");
-    await own.page.getByRole("button", { name: "Issue a key" }).focus();
+    for (const name of ["bob", "carol"]) {
+      await own.page.getByRole("button", { name: "Issue a key" }).focus();
+      await press("Enter");
+      await own.page.getByRole("dialog").locator("select:focus").waitFor();
+      await press("Tab");
+      await own.page.keyboard.type(name);
+      await press("Enter");
+      await focused("Copy: The key");
+      await press("Enter");
+      await own.sees("Copied");
+      expect(await own.page.evaluate("navigator.clipboard.readText()")).toMatch(/^trunkline_/);
+      await press("Escape");
+      await focused("Cancel");
+      await press("Escape");
+      await focused("Copy: The key");
+      await press("Escape");
+      await focused("Cancel");
+      await press("Tab");
+      await focused("Close");
+      await press("Enter");
+      await focused("Issue a key");
+    }
+    for (const name of ["bob", "carol"]) {
+      await own.page.getByRole("checkbox", { name: `Choose ${name}` }).focus();
+      await press("Space");
+    }
+    await own.sees("2 keys chosen");
+    await own.page.getByRole("button", { name: "Revoke", exact: true }).focus();
     await press("Enter");
-    await own.page.getByRole("dialog").locator("select:focus").waitFor();
-    await press("Tab");
-    await own.page.keyboard.type("bob");
-    await press("Enter");
-    await focused("Copy: The key");
-    await press("Enter");
-    await own.sees("Copied");
-    expect(await own.page.evaluate("navigator.clipboard.readText()")).toMatch(/^trunkline_/);
-    await press("Escape");
     await focused("Cancel");
-    await press("Escape");
-    await focused("Copy: The key");
-    await press("Escape");
-    await focused("Cancel");
-    await press("Tab");
-    await focused("Close");
-    await press("Enter");
-    await focused("Issue a key");
-    expect(await own.page.getByRole("dialog").count()).toBe(0);
-    await own.page.getByRole("link", { name: "bob" }).waitFor();
+    const asked = own.page.getByRole("dialog", { name: "Revoke 2 keys?" });
+    expect(await asked.getByRole("listitem").allInnerTexts()).toEqual([
+      expect.stringMatching(/^bob/),
+      expect.stringMatching(/^carol/),
+    ]);
     expect(own.complaints).toEqual([]);
+    await own.page.route("**/revoke", (route) => route.abort(), { times: 1 });
+    await press("Tab");
+    await focused("Revoke");
+    await press("Enter");
+    const results = own.page.getByRole("dialog", { name: "1 of 2 keys revoked" }).getByRole("listitem");
+    await results.first().waitFor();
+    expect(await results.allInnerTexts()).toEqual([
+      expect.stringMatching(/^failed bob The gateway does not answer/),
+      expect.stringMatching(/^revoked carol/),
+    ]);
+    await focused("Done");
+    await press("Enter");
+    await own.page.getByRole("link", { name: "carol" }).waitFor({ state: "detached" });
+    await own.page.getByRole("link", { name: "bob" }).waitFor();
   });
 });

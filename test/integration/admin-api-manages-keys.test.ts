@@ -194,8 +194,13 @@ test("usage is told by day, key and model, for the days and the key that are ask
     status: 404,
     json: { error: { code: "key_not_found", param: "key" } },
   });
+  expect((await api.ask("GET", "/usage/keys", { key })).json["data"]).toEqual([
+    { key: anId, last_day: "2026-02-01", tokens_of_day: 0, tokens_of_month: 30 },
+    expect.objectContaining({ key: "ZZZZZZZZZZZZ" }),
+  ]);
   expect(api.usageAsked).toEqual([
     { from: "2026-02-01", to: "2026-02-03" },
     { from: "2026-01-12", to: "2026-02-10" },
+    { from: "2026-01-11", to: "2026-02-10" },
   ]);
 });

@@ -1,24 +1,25 @@
 import { useState } from "preact/hooks";
 import { termRows, termText } from "#shared/admin/key-terms.ts";
-import { totalUsage } from "#shared/usage/sum-usage.ts";
-import { dayOf } from "#shared/process/clock.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
 import { to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
 import { Confirm, Dialog, FormDialog, WindowButton } from "../dialogs.tsx";
 import { ActionForm, Choice, LinkButton } from "../forms.tsx";
 import { Answered, type Fact, Facts, FaultNotice, Page, Section } from "../parts.tsx";
-import { numberText, shortNumber } from "../quantity.ts";
+import { numberText } from "../quantity.ts";
 import { mayChangeKeys } from "../session.ts";
 import { sumBy, sumOf } from "../usage-sums.ts";
-import { Bar, KeyName, KeyState, Name, Names, Time } from "../values.tsx";
+import { Expiry, KeyName, KeyState, Name, Names, Time } from "../values.tsx";
+import { Refused } from "./chosen-keys.tsx";
 import { type Issued, IssuedDialog } from "./issue-key.tsx";
 import { bodyOf, TermFields, termsOf, TtlField } from "./key-terms.tsx";
+import { BudgetUsed, type KeyUses, LastUsed, useKeyUses } from "./key-use.tsx";
 import { TrailTable } from "./trail-table.tsx";
 import { UsageTable } from "./usage-table.tsx";
 
 export function OneKey({ id }: { readonly id: string }) {
   const { answer: key, fault } = useAnswer("GET /keys/{id}", { params: { id } });
+  const uses = useKeyUses();
   if (key === undefined) {
     return (
       <Page title="Key" about={<Name>{id}</Name>}>
@@ -42,9 +43,10 @@ export function OneKey({ id }: { readonly id: string }) {
         <Facts
           facts={[
             ["State", <KeyState state={key.state} />],
-            ["Expires", <Time at={key.expires_at} />],
+            ["Expires", [<Expiry at={key.expires_at} />, ", ", <Time at={key.expires_at} />]],
+            ["Last used", <LastUsed shown={key} uses={uses} />],
             ["May call", kind === "model" ? <Names of={key.scopes} /> : "no models"],
-            ...(kind === "model" ? termFacts(key) : []),
+            ...(kind === "model" ? termFacts(key, uses) : []),
             ["Issued", [<Time at={key.created_at} />, issuer && [" by ", <KeyName id={issuer} name={undefined} />]]],
             ["Old secrets valid until", ends.length === 0 ? null : ends.map((at) => <Time key={at} at={at} />)],
           ]}
@@ -59,31 +61,13 @@ export function OneKey({ id }: { readonly id: string }) {
   );
 }
 
-function termFacts(key: ShownKey): readonly Fact[] {
+function termFacts(key: ShownKey, uses: KeyUses): readonly Fact[] {
   return termRows.map((row) => {
     const [name, { title, ...about }] = row;
     const usual = about.kind === "mark" ? (about.usual ? "yes" : "no") : about.without;
-    if (name === "budget" && key.budget !== null) return [title, <Budget id={key.id} budget={key.budget} />];
+    if (name === "budget" && key.budget !== null) return [title, <BudgetUsed shown={key} uses={uses} />];
     return [title, termText(row, key, numberText) ?? usual];
   });
-}
-
-type ShownBudget = NonNullable<ShownKey["budget"]>;
-
-function Budget({ id, budget: { tokens, per } }: { readonly id: string; readonly budget: ShownBudget }) {
-  const today = dayOf(Date.now());
-  const from = per === "day" ? today : `${today.slice(0, 7)}-01`;
-  const { answer } = useAnswer("GET /usage", { query: { key: id, from, to: today } });
-  const all = `${shortNumber(tokens)} tokens a ${per}`;
-  if (answer === undefined) return <>{all}</>;
-  const { prompt_tokens: prompt, completion_tokens: completion } = totalUsage(answer.data);
-  const used = prompt + completion;
-  return (
-    <>
-      <Bar part={used} whole={tokens} label={`${numberText(used)} of ${numberText(tokens)} tokens used`} />{" "}
-      {shortNumber(used)} of {all}
-    </>
-  );
 }
 
 function UsageOf({ id }: { readonly id: string }) {
@@ -141,7 +125,7 @@ function KeyActions({ shown: key }: { readonly shown: ShownKey }) {
         <Confirm
           action="Disable"
           object={key.name}
-          effect="Gateways refuse the key until it is enabled again. Its running answers end."
+          effect={[<Refused keys={[key]} />, " An admin can enable it again."]}
           onDo={() => change("POST /keys/{id}/disable", at)}
         />
       )}
@@ -149,11 +133,7 @@ function KeyActions({ shown: key }: { readonly shown: ShownKey }) {
         action="Revoke"
         object={key.name}
         isFinal
-        effect={
-          key.kind === "admin"
-            ? "Gateways refuse the key, and the admin and viewer keys that it issued. Its sessions end."
-            : "Gateways refuse the key. Its running answers end."
-        }
+        effect={<Refused keys={[key]} />}
         onDo={() => change("POST /keys/{id}/revoke", at)}
       />
     </>
@@ -181,7 +161,7 @@ function ExtendDialog({ shown: { id, name, expires_at: expiresAt }, onClose }: K
   return (
     <FormDialog title={["Extend ", <bdi>{name}</bdi>]} action="Extend" onDo={extend} onClose={onClose}>
       <p>
-        The key now expires <Time at={expiresAt} />.
+        The key now expires <Time at={expiresAt} />: <Expiry at={expiresAt} />.
       </p>
       <TtlField value={ttl} onText={setTtl} />
     </FormDialog>

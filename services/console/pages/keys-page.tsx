@@ -1,3 +1,4 @@
+import { useState } from "preact/hooks";
 import { limitsText } from "#shared/admin/key-terms.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
 import { query, to } from "../address.ts";
@@ -8,15 +9,17 @@ import { FaultNotice, Page, UnreadNotice } from "../parts.tsx";
 import { shortNumber } from "../quantity.ts";
 import { mayChangeKeys } from "../session.ts";
 import { type Column, Table } from "../table.tsx";
-import { KeyState, Name, Names, None, Time } from "../values.tsx";
+import { Expiry, KeyState, Name, Names, None } from "../values.tsx";
+import { ChosenKeys } from "./chosen-keys.tsx";
 import { IssueDialog } from "./issue-key.tsx";
 import { OneKey } from "./key-page.tsx";
+import { BudgetUsed, type KeyUses, LastUsed, usedOf, useKeyUses } from "./key-use.tsx";
 
 export function Keys({ rest: [id] }: { readonly rest: readonly string[] }) {
   return id === undefined ? <KeyList /> : <OneKey key={id} id={id} />;
 }
 
-const columns: readonly Column<ShownKey>[] = [
+const columnsOf = (uses: KeyUses): readonly Column<ShownKey>[] => [
   [
     "name",
     ({ id, name }) => (
@@ -28,21 +31,28 @@ const columns: readonly Column<ShownKey>[] = [
     ({ name }) => name,
   ],
   ["state", ({ state }) => <KeyState state={state} />, "", ({ state }) => state],
-  ["kind", ({ kind }) => (kind === "model" ? "models" : kind), "", ({ kind }) => kind],
+  ["last used", (key) => <LastUsed shown={key} uses={uses} />, "", ({ id }) => uses?.get(id)?.last_day ?? null],
+  [
+    "budget",
+    (key) => <BudgetUsed shown={key} uses={uses} />,
+    "",
+    (key) => (key.budget === null ? null : usedOf(key, uses) / key.budget.tokens),
+  ],
+  ["expires", (key) => <Expiry at={key.expires_at} />, "", (key) => key.expires_at],
+  ["kind", ({ kind }) => (kind === "model" ? "models" : kind), "wide", ({ kind }) => kind],
   [
     "may call",
     ({ kind, scopes }) => (kind === "model" ? <Names of={scopes} /> : <None text="no models" />),
     "wide",
     ({ scopes }) => scopes.join(" "),
   ],
-  ["limits", (key) => limitsText(key, shortNumber) || <None text="none" />, "wide"],
+  ["limits", (key) => limitsText({ ...key, budget: null }, shortNumber) || <None text="none" />, "wide"],
   [
     "machines",
     ({ machines }) => machines?.join(", ") ?? <None text="any" />,
     "wide",
     ({ machines }) => machines?.join(" ") ?? null,
   ],
-  ["expires", (key) => <Time at={key.expires_at} />, "", (key) => key.expires_at],
   ["id", ({ id }) => <Name>{id}</Name>, "wide", ({ id }) => id],
 ];
 
@@ -52,8 +62,10 @@ const issuing = (close: () => void) => <IssueDialog onClose={close} />;
 
 function KeyList() {
   const state = query.value.get("state") ?? "valid";
-  const chosen = states.find((each) => each === state);
-  const { answer, fault } = useAnswer("GET /keys", { query: { limit: 1_000, state: chosen } });
+  const asked = states.find((each) => each === state);
+  const { answer, fault } = useAnswer("GET /keys", { query: { limit: 1_000, state: asked } });
+  const uses = useKeyUses();
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   return (
     <Page
       title="Keys"
@@ -66,12 +78,14 @@ function KeyList() {
       <UnreadNotice unread={answer?.unread} />
       <Table
         caption="Keys"
-        columns={columns}
+        columns={columnsOf(uses)}
         rows={answer?.data.toReversed() ?? []}
         keyOf={({ id }) => id}
         empty={answer === undefined ? "Loading the keys…" : `No key is ${state === "all" ? "here" : state}.`}
         filters={<QueryChoice name="state" label="State" value={state} options={[...states, "all"]} />}
+        choice={mayChangeKeys() ? { chosen, onChoose: setChosen, nameOf: ({ name }) => name } : undefined}
       />
+      <ChosenKeys keys={answer?.data.filter(({ id }) => chosen.has(id)) ?? []} onLeave={() => setChosen(new Set())} />
       {answer?.has_more === true && (
         <p class="quiet">
           These are the first 1,000 keys. <code>trunkline keys</code> lists all of them.

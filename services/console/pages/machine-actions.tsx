@@ -4,6 +4,7 @@ import { change } from "../admin-api.ts";
 import { Confirm, TextAction, WindowButton } from "../dialogs.tsx";
 import { listIn } from "../forms.tsx";
 import { fleet } from "../live.ts";
+import { endingText } from "../quantity.ts";
 import { PairDialog, patternsHint } from "./pair-machine.tsx";
 
 interface Changed {
@@ -114,11 +115,6 @@ export function MachineActions({ machine, record }: Changed) {
       )}
     </>
   );
-}
-
-function endingText(running: number): string {
-  if (running === 0) return "No answer runs there now.";
-  return running === 1 ? "Its running answer ends." : `Its ${running} running answers end.`;
 }
 
 /** Takes a machine out of service. A drain also hands over the answers that another machine can go on with. */

@@ -5,7 +5,7 @@ import { now } from "../live.ts";
 import { drainWords, isOutdated } from "../machine-words.ts";
 import { numberText, sizeText } from "../quantity.ts";
 import { gatewayVersion } from "../session.ts";
-import { Badge, Bar, None } from "../values.tsx";
+import { Badge, Gauge, None } from "../values.tsx";
 
 interface OfMachine {
   readonly machine: ShownFleetMachine;
@@ -36,21 +36,6 @@ export function MachineMemory({ machine: { memory } }: OfMachine) {
 /** Returns "22 of 24 GB" for a part and a whole with the same unit. */
 function partText(part: string, whole: string): string {
   return `${part} of ${whole}`.replace(/^(\S+) (\w+) of (\S+) \2$/, "$1 of $3 $2");
-}
-
-interface GaugeProps {
-  readonly part: number;
-  readonly whole: number;
-  readonly text: string;
-  readonly what: string;
-}
-
-function Gauge({ part, whole, text, what }: GaugeProps) {
-  return (
-    <span class="gauge">
-      <Bar part={part} whole={whole} label={`${text} ${what}`} /> <small>{text}</small>
-    </span>
-  );
 }
 
 /** The tokens a second of the answers that a machine ended within the last minute. */

@@ -1,7 +1,16 @@
 import { expect, test } from "vitest";
 import { grow, noAnswer } from "../../../services/console/chat-answer.ts";
 import { missingModels, rangeText } from "../../../services/console/model-rows.ts";
-import { bytesText, msText, shortNumber, sizeText, spanText, windowText } from "../../../services/console/quantity.ts";
+import {
+  bytesText,
+  daysAgo,
+  endingText,
+  msText,
+  shortNumber,
+  sizeText,
+  spanText,
+  windowText,
+} from "../../../services/console/quantity.ts";
 import { actionWords, detailWords } from "../../../services/console/trail-words.ts";
 
 test("the operator made a join line, and the machine was paired by it", () => {
@@ -18,6 +27,21 @@ test("waits, sizes and windows have the unit that fits", () => {
   expect([9_999, 12_345, 3_400_000].map(shortNumber)).toEqual(["9,999", "12.3K", "3.4M"]);
   expect(rangeText([4_096, 4_096], Number, windowText)).toBe("4K");
   expect(rangeText([8_192, 4_096], Number, windowText)).toBe("4K to 8K");
+});
+
+test("a day is told by its distance from today in UTC, and running answers by their number", () => {
+  const nowMs = Date.parse("2026-11-29T00:30:00Z");
+  expect(["2026-11-29", "2026-11-28", "2026-11-01"].map((day) => daysAgo(day, nowMs))).toEqual([
+    "today",
+    "yesterday",
+    "28 days ago",
+  ]);
+  expect([0, 1, 2, undefined].map(endingText)).toEqual([
+    "No running answer ends.",
+    "1 running answer ends.",
+    "2 running answers end.",
+    "Running answers end.",
+  ]);
 });
 
 test("the detail of a change is one line, and a long one is cut", () => {
