@@ -28,7 +28,7 @@ const columns: readonly Column<ShownRequest>[] = [
     "outcome",
     (request) => (
       <>
-        <Outcome request={request} /> <Badges words={markersOf(request.tried, request)} />
+        <Outcome request={request} /> <Marks words={markersOf(request.tried, request)} />
       </>
     ),
   ],
@@ -43,6 +43,11 @@ export function RequestTable(table: Pick<TableProps<ShownRequest>, "caption" | "
   const names = useKeyNames();
   const keyColumn: Column<ShownRequest> = ["key", ({ key }) => <KeyName id={key} name={names.get(key)} />, "wide"];
   return <Table {...table} columns={[...columns, keyColumn]} keyOf={({ id }) => id} />;
+}
+
+/** The marks of a request. A phone hides a cell with an empty row of badges, so that there is none without a mark. */
+export function Marks({ words }: { readonly words: readonly string[] }) {
+  return words.length === 0 ? null : <Badges words={words} />;
 }
 
 export function Outcome({ request: { code, status } }: { readonly request: Pick<ShownRequest, "code" | "status"> }) {

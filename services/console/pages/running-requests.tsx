@@ -8,7 +8,8 @@ import { FaultNotice, Notice, Section } from "../parts.tsx";
 import { msText, numberText } from "../quantity.ts";
 import { mayChange } from "../session.ts";
 import { type Column, Table } from "../table.tsx";
-import { Badge, Badges, type KeyNames, KeyName, MachineLink, Name, None, type Tone } from "../values.tsx";
+import { Badge, type KeyNames, KeyName, MachineLink, Name, None, type Tone } from "../values.tsx";
+import { Marks } from "./request-table.tsx";
 
 /** The pause between an answer and the next question. */
 const pauseMs = 1_000;
@@ -78,7 +79,7 @@ function columnsFor(names: KeyNames): readonly Column<ShownRunning>[] {
       "state",
       ({ state, tried }) => (
         <>
-          <Badge tone={tones[state]}>{runningWords[state]}</Badge> <Badges words={markersOf(tried)} />
+          <Badge tone={tones[state]}>{runningWords[state]}</Badge> <Marks words={markersOf(tried)} />
         </>
       ),
       "",
