@@ -61,7 +61,7 @@ export class SomebodysSite implements AsyncDisposable {
   readonly #parts: AsyncDisposableStack;
   readonly #traffic = new AbortController();
   #settled = 0;
-  #clientKey = "";
+  #clientKeys: readonly string[] = [];
 
   private constructor(
     site: { readonly gateway: GatewayProcess; readonly adminKey: string; readonly natsUrl: string },
@@ -122,10 +122,10 @@ export class SomebodysSite implements AsyncDisposable {
     for (const id of ids.slice(0, 1)) {
       await changeKey(id, { action: "extended", ttlMs: 90 * dayMs }, { ...this.#keyParts(), actor: { by: "jonas" } });
     }
-    this.#clientKey = issued[1]?.token.reveal() ?? "";
-    await this.#endpoint.untilListed(drainedModel, ...busyModels);
+    this.#clientKeys = issued.slice(0, busyModels.length).map(({ token }) => token.reveal());
+    await this.#endpointOf(0).untilListed(drainedModel, ...busyModels);
     // Two long answers run when it is drained.
-    for (let place = 0; place < 2; place += 1) void this.#ask(drainedModel, 400);
+    for (let place = 0; place < 2; place += 1) void this.#ask(drainedModel, { times: 400 });
     await sleep(500);
     await this.#change("rack-l40s", { action: "machine_cordoned", reason: "new power supply", drains: true });
     if (traffic) this.startTraffic();
@@ -133,7 +133,7 @@ export class SomebodysSite implements AsyncDisposable {
 
   /** Starts clients that ask for one answer after the other. */
   startTraffic(): void {
-    for (const model of busyModels) void this.#ask(model);
+    for (const [client, model] of busyModels.entries()) void this.#ask(model, { client });
   }
 
   /** Adds what a large site has: 50 machines, 500 keys and 100,000 requests of a week. */
@@ -165,8 +165,8 @@ export class SomebodysSite implements AsyncDisposable {
     await this.#parts.disposeAsync();
   }
 
-  get #endpoint(): Endpoint {
-    return new Endpoint({ baseUrl: this.gateway.baseUrl, key: this.#clientKey });
+  #endpointOf(client: number): Endpoint {
+    return new Endpoint({ baseUrl: this.gateway.baseUrl, key: this.#clientKeys[client] ?? "" });
   }
 
   #keyParts() {
@@ -184,7 +184,7 @@ export class SomebodysSite implements AsyncDisposable {
     const common = { keys: ids, random: this.#random };
     for (let day = 30; day > 0; day -= 1) {
       const isWeekend = [0, 6].includes(new Date(toMs - day * dayMs).getUTCDay());
-      const count = this.#random.between(180, 420) / (isWeekend ? 5 : 1);
+      const count = this.#random.between(1_200, 2_000) / (isWeekend ? 5 : 1);
       const fromMs = toMs - day * dayMs;
       const records = requestsOf({ ...common, count: Math.round(count), fromMs, toMs: fromMs + dayMs - hourMs });
       await this.#write(records, { areKept: false });
@@ -231,7 +231,7 @@ export class SomebodysSite implements AsyncDisposable {
   }
 
   /** Asks for one answer after the other, as a client that people work with. */
-  async #ask(model: string, times = 4): Promise<void> {
+  async #ask(model: string, { client = 0, times = 4 } = {}): Promise<void> {
     const { signal } = this.#traffic;
     while (!signal.aborted) {
       const body = {
@@ -239,7 +239,7 @@ export class SomebodysSite implements AsyncDisposable {
         stream: true,
         messages: [{ role: "user", content: `How is a median found? repeat ${times}` }],
       };
-      await this.#endpoint
+      await this.#endpointOf(client)
         .post("/chat/completions", body, { signal, headers: { "user-agent": "opencode/1.0.85" } })
         .then((answer) => answer.text())
         .catch(() => undefined);
