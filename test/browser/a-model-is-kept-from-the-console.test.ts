@@ -31,7 +31,7 @@ describe.skipIf(found.path === undefined)("a machine that lets models be placed"
     await own.page.getByText("yes, 120 MB", { exact: true }).waitFor();
     await own.page.getByRole("button", { name: "Keep it in memory" }).waitFor();
     await own.go("/machines/attic");
-    await own.click("Keep llama3:8b in the memory of attic");
+    await own.click("Pin llama3:8b on attic");
     await own.page.getByText("yes, 120 MB, kept").waitFor();
     await own.go("/models/kept");
     await own.page.getByRole("row", { name: /llama3:8b.*attic.*its machine holds it/ }).waitFor();

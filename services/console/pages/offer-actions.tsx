@@ -59,9 +59,7 @@ function OfferActions({ offer: { id, machine, loaded, kept }, wish }: OfferProps
         {wish?.machines !== null && (
           <Button
             text={isPinned ? "Unpin" : "Pin"}
-            label={
-              isPinned ? `Keep ${id} in the memory of ${machine} no longer` : `Keep ${id} in the memory of ${machine}`
-            }
+            label={`${isPinned ? "Unpin" : "Pin"} ${id} on ${machine}`}
             onDo={() => begin(() => pin(isPinned ? others : [...others, machine]))}
           />
         )}
