@@ -185,7 +185,8 @@ export class ConsoleWalk implements AsyncDisposable {
     const where = `${stage}, ${look}, /${kind}`;
     const rules = await brokenRules(page);
     const overflow = await page.evaluate<string[]>(findOverflow);
-    this.problems.push(...[...rules, ...overflow].map((each) => `${where}: ${each}`));
+    const nameless = await page.evaluate<string[]>(findNameless);
+    this.problems.push(...[...rules, ...overflow, ...nameless].map((each) => `${where}: ${each}`));
     if (pictures === undefined) return;
     mkdirSync(pictures, { recursive: true });
     const fullPage = (await page.evaluate<number>("document.body.scrollHeight")) < pictureHeightMax;
@@ -207,6 +208,11 @@ async function linksOf(page: Page): Promise<(readonly [kind: string, address: st
     return [isNamed || parts.length < 2 ? parts.join("/") : [...parts.slice(0, -1), "*"].join("/"), path] as const;
   });
 }
+
+/** Runs in the page: names tables whose rows hide the name of their object, as a narrow screen may. */
+const findNameless = `[...document.querySelectorAll("td:first-child a")]
+  .filter((each) => each.getClientRects().length === 0)
+  .map((each) => "a row hides its name: " + each.textContent)`;
 
 /** Runs in the page: names what makes it scroll sideways. */
 const findOverflow = `(() => {
