@@ -96,3 +96,10 @@ test("the rest is asked for as a gateway asks for it: the same chat, with the an
   expect(chatOf(trial)).toMatchObject(fields);
   expect(fields).toMatchObject({ temperature: 0, reasoning_effort: "none", tools: [expect.anything()] });
 });
+
+test("only an answer that may begin with a thought gets tokens for one", () => {
+  const limits = (thinking: boolean): (number | undefined)[] =>
+    trialsOf({ ...able, thinking }).map((trial) => chatOf(trial).max_tokens);
+  expect(limits(false)).toEqual([48]);
+  expect(limits(true)).toEqual([648, 48]);
+});
