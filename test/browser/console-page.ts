@@ -2,6 +2,9 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { watchComplaints } from "../harness/find-browser.ts";
 import { trunkline } from "../harness/trunkline-command.ts";
 
+/** Elements of a page that the Tab key passes before a test gives up. */
+const tabsMax = 200;
+
 /** A browser's page on the console of a gateway, with what it complained of. */
 export class ConsolePage implements AsyncDisposable {
   readonly page: Page;
@@ -41,6 +44,14 @@ export class ConsolePage implements AsyncDisposable {
 
   click(name: string | RegExp): Promise<void> {
     return this.page.getByRole("button", { name, exact: true }).first().click();
+  }
+
+  /** Presses Tab until the element with this role and name has the focus, as people without a mouse do, and then Enter. */
+  async enter(role: "button" | "link", name: string | RegExp): Promise<void> {
+    const wanted = this.page.getByRole(role, { name, exact: true }).and(this.page.locator(":focus"));
+    for (let tabs = 0; tabs < tabsMax && (await wanted.count()) === 0; tabs += 1) await this.page.keyboard.press("Tab");
+    await wanted.waitFor();
+    await this.page.keyboard.press("Enter");
   }
 
   fill(label: string | RegExp, text: string): Promise<void> {

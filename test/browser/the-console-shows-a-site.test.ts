@@ -341,6 +341,39 @@ describe.skipIf(found.path === undefined || lentOnly("nats", "redis"))("the cons
     expect(own.complaints).toEqual([]);
   });
 
+  test("by keyboard alone a machine is paired, a failed request is read, and a running one is cancelled", async () => {
+    const agent = await site.startMachine("cellar");
+    onTestFinished(() => agent[Symbol.asyncDispose]());
+    await site.untilListed("scripted");
+    const own = await signedIn();
+    const { keyboard } = own.page;
+    await own.enter("link", "Machines");
+    await own.enter("button", "Pair a machine");
+    await own.page.getByRole("dialog").locator("input:focus").waitFor();
+    await keyboard.type("shed-3090");
+    await keyboard.press("Enter");
+    await own.sees(/Waiting for it/);
+    await keyboard.press("Escape");
+    await own.enter("button", "Close");
+    await own.page.getByRole("dialog").waitFor({ state: "detached" });
+    const failed = await site.endpoints[0]?.chat({ model: "nobody-had-this", says: "Hello" });
+    await keyboard.press("Control+k");
+    await own.page.getByRole("combobox").waitFor();
+    await keyboard.type(failed?.headers.get("x-request-id") ?? "");
+    await own.page.getByRole("option", { selected: true }).waitFor();
+    await keyboard.press("Enter");
+    await own.sees(/The request ended with/);
+    const stream = await site.endpoints[0]?.stream({ model: "scripted", says: "/script tokens=3000 delay_ms=10" });
+    await own.enter("link", "Requests");
+    await own.page.getByRole("row", { name: /answering.*scripted/ }).waitFor();
+    await own.enter("button", "Cancel");
+    await own.page.getByRole("dialog").locator(":focus").waitFor();
+    await own.enter("button", "Cancel");
+    expect(await stream?.over).toBe("closed");
+    expect(stream?.events.at(-1)).toContain("cancelled_by_operator");
+    expect(own.complaints).toEqual([]);
+  });
+
   test("a viewer sees the site and no button that changes it", async () => {
     const own = await signedIn("--viewer");
     await own.go("/machines");
