@@ -5,7 +5,7 @@ import { query, to } from "../address.ts";
 import { type ApiFault, faultOf, useAnswer, work } from "../admin-api.ts";
 import { fleet } from "../live.ts";
 import { Dialog } from "../dialogs.tsx";
-import { Choice, TextField } from "../forms.tsx";
+import { Button, Choice, TextField } from "../forms.tsx";
 import { FaultNotice, Notice } from "../parts.tsx";
 import { sizeText } from "../quantity.ts";
 import { Name } from "../values.tsx";
@@ -71,9 +71,12 @@ export function PullDialog({ onClose }: { readonly onClose: () => void }) {
             </Notice>
           )}
           <FaultNotice fault={state.fault} />
-          <button class="primary" disabled={machine === ""}>
-            Pull
-          </button>
+          <div class="actions">
+            <Button text="Cancel" onDo={onClose} />
+            <button class="primary" disabled={machine === ""}>
+              Pull
+            </button>
+          </div>
         </form>
       )}
       {state.at === "pulling" && (

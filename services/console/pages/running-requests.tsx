@@ -46,7 +46,7 @@ export function Running({ names }: { readonly names: KeyNames }) {
   return (
     <Section
       title="Running"
-      aside={<span class="quiet">{numberText(data.length + leftOut)} now, the oldest first</span>}
+      aside={answer && <span class="quiet">{numberText(data.length + leftOut)} now, the oldest first</span>}
     >
       <FaultNotice fault={fault} />
       {silent.length > 0 && (
