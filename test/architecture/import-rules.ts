@@ -368,7 +368,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/gateway/images": 310,
   "services/gateway/jobs": 3_360,
   "services/gateway/keys": 810,
-  "services/gateway/limits": 2_500,
+  "services/gateway/limits": 2_490,
   "services/gateway/metrics": 710,
   "services/gateway/openapi": 560,
   "services/gateway/operations": 2_220,

@@ -110,9 +110,8 @@ export class Settlements {
   }
 
   /** Records the reservation of a request under way, so that its seat is renewed. */
-  begin(reservation: Reservation): void {
-    if (reservation.kept === "shared" && needsSeat(reservation.limits))
-      this.#underWay.set(reservation.seat, reservation);
+  begin(taken: Reservation): void {
+    if (taken.kept === "shared" && needsSeat(taken.limits)) this.#underWay.set(taken.seat, taken);
   }
 
   /** Takes the seat of a reservation that nothing was asked for, at once. */
@@ -123,7 +122,7 @@ export class Settlements {
 
   /** Gives back the seat of an answer that could not be resumed. */
   leave(reservation: Reservation): void {
-    this.#endReservation({ reservation, ran: true, usedTokens: 0 });
+    this.#close({ reservation, ran: true, usedTokens: 0 });
   }
 
   /** Records a request under way until it ends. */
@@ -142,16 +141,15 @@ export class Settlements {
     if (running !== undefined) this.#outbox.isOver(running);
     this.#outbox.count(usage, request);
     const growing = reservation && this.#growing.get(reservation.seat);
-    if (growing !== undefined)
-      void growing.then((grown) => this.#endReservation({ reservation: grown, ran, usedTokens }));
-    else if (reservation !== undefined) this.#endReservation({ reservation, ran, usedTokens });
+    if (growing !== undefined) void growing.then((grown) => this.#close({ reservation: grown, ran, usedTokens }));
+    else if (reservation !== undefined) this.#close({ reservation, ran, usedTokens });
     if (this.#isAway) return;
     if (ran || reservation !== undefined) this.#sendAtTurnEnd();
     else if (this.#due === undefined && this.#atTurnEnd === undefined)
       this.#after(this.#options.gatherMs, () => this.#send());
   }
 
-  #endReservation(settled: Settled): void {
+  #close(settled: Settled): void {
     const { reservation } = settled;
     this.#underWay.delete(reservation.seat);
     this.#options.local.settle(settled);
@@ -291,8 +289,7 @@ export class Settlements {
     try {
       await Promise.all(this.#outbox.sent.map((each) => this.#write(each, noQuestions)));
     } catch (error) {
-      this.away(error);
-      return;
+      return this.away(error);
     }
     if (this.#stopped) return;
     this.#isAway = false;
