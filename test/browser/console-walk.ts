@@ -53,7 +53,7 @@ interface Place {
  * leads to a kind of page stands for all of its kind, and by the buttons that say that they open a dialog.
  */
 export class ConsoleWalk implements AsyncDisposable {
-  /** What was wrong, in words. */
+  /** The problems that the walk found, in words. */
   readonly problems: string[] = [];
   /** The time in milliseconds until a page was there as a whole, by stage and address. */
   readonly usableMs = new Map<string, number>();

@@ -160,7 +160,7 @@ describe.each([
     const { responses } = position;
     expect(await responses.holdPosition(key, "conv_x", 4)).toBeUndefined();
     await responses.put(key, sealed("conv_x"), terms);
-    // Such a gateway holds no position: it puts its turn at the first one without a text.
+    // An older gateway holds no position: it puts its turn at the first one without a text.
     await responses.put(key, sealed("conv_x.2"), terms);
     const held = await Promise.all([1, 2, 3].map(() => responses.holdPosition(key, "conv_x", 4)));
     expect(new Set(held)).toEqual(new Set(["conv_x.1", "conv_x.3", "conv_x.4"]));

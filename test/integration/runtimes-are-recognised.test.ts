@@ -50,7 +50,7 @@ async function started(name: string): Promise<{ is: string; fake: AnyFake }> {
   return { is: server.is, fake };
 }
 
-/** What a look finds at a location that the operator named and said no more of. */
+/** Looks at a location that the operator named and said no more of. */
 async function foundAt(url: string, apiKey?: string): Promise<Runtime | "nothing" | "something-else"> {
   const [source] = runtimeSources({ kind: "auto", urls: [url], apiKey, clock });
   const sight = (await source?.look(signal)) ?? "nothing";

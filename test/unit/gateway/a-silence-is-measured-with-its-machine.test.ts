@@ -89,7 +89,7 @@ function gatewayOfFarMachine(line: Pick<Presence, "tunnelled"> = {}) {
   return gateway;
 }
 
-/** What both ends of a tunnel wait for longer, as the documents say. */
+/** The time that both ends of a tunnel wait longer, as the documents say. */
 const tunnelMs = 1_300;
 
 test("a far machine is offered a job once, and given up, only later by the round trip that its presence tells", async () => {

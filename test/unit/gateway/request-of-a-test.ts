@@ -44,7 +44,7 @@ export function booksOfATest(clock: TurnableClock) {
   return { written, settled, local: limits, settlements };
 }
 
-/** What nobody asks for a key without limits. */
+/** The limits of a key without any: nobody asks them. */
 export const noLimits: Limits = {
   admit: async () => Promise.reject(new Error("a key without limits asks for nothing")),
   limitStatus: async () => ({}),

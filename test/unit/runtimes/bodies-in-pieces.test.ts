@@ -16,7 +16,7 @@ import type { Dispatcher } from "undici";
 import type { AnswerEvent } from "#shared/protocol/answer-events.ts";
 import type { EmitEvents } from "../../../services/agent/runtimes/runtime.ts";
 
-/** What each of these pieces of a body completes, and at last what its end does. */
+/** Returns the values that each piece of a body completes, and last those that its end does. */
 function completedBy<Value>(
   open: (take: (value: Value) => void) => Splitter,
   pieces: readonly (string | Uint8Array)[],

@@ -201,7 +201,7 @@ test("llama-server as a router works on nothing for a model that was unloaded ju
   expect(await runtime.working?.(signal)).toBe(0);
 });
 
-// What Ollama 0.33.0-rc2 answered, but for times that mean nothing.
+// Ollama 0.33.0-rc2 answered so, but for times that mean nothing.
 
 test("a registry that is out of reach is no model that does not exist", async () => {
   const body =
