@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { type KeyChanges, type KeyChangesListener, subjectOf, tellEntry } from "../records/key-changes.ts";
 import { z } from "zod";
 import type { Clock, Timer } from "../process/clock.ts";
@@ -21,6 +22,9 @@ import { site } from "../records/machine-record.ts";
 import { assertRead, isNew, readGatewayNote, type SiteGateway } from "../records/site-gateways.ts";
 import { pepperFingerprint, type PepperFingerprint } from "../keys/pepper.ts";
 import type { SqlTags, StateDatabase } from "./state-database.ts";
+
+/** Entries of the trail that are read at once. */
+const entriesPerPage = 500;
 
 /**
  * Keys in the embedded database. The store itself drops no record. A record past its afterlife is no longer shown, and
@@ -99,17 +103,23 @@ export class SqliteKeyStore implements KeyStore {
 
   async log(query: LogQuery, unread?: UnreadRecord[]): Promise<readonly AuditEntry[]> {
     const keys = query.keys === undefined ? null : JSON.stringify(query.keys);
-    const rows = this.#database.read("read the audit trail", (sql) => {
-      const found: object[] = [];
-      for (const row of sql.iterate`
-        SELECT sequence, entry FROM audit WHERE ${keys} IS NULL OR key_id IN (SELECT value FROM json_each(${keys}))
-        ORDER BY sequence DESC`) {
-        if (fitsQuery(query, row["entry"])) found.push(row);
-        if (found.length >= query.entriesMax) break;
-      }
-      return found;
-    });
-    return readEach(auditEntry, rows, unread).toReversed();
+    const rows: object[] = [];
+    let before = Number.MAX_SAFE_INTEGER;
+    while (rows.length < query.entriesMax) {
+      const page = this.#database.read(
+        "read the audit trail",
+        (sql) => sql.all`
+          SELECT sequence, entry FROM audit
+          WHERE sequence < ${before} AND (${keys} IS NULL OR key_id IN (SELECT value FROM json_each(${keys})))
+          ORDER BY sequence DESC LIMIT ${entriesPerPage}`,
+      );
+      rows.push(...page.filter((row) => fitsQuery(query, row["entry"])));
+      if (page.length < entriesPerPage) break;
+      before = Number(page.at(-1)?.["sequence"]);
+      // A rare entry is looked for in the whole trail, and a gateway has streams to serve meanwhile.
+      await setImmediate();
+    }
+    return readEach(auditEntry, rows.slice(0, query.entriesMax), unread).toReversed();
   }
 
   /** An embedded store has one gateway. It notes itself with its site, and one of 0.2.0 replaces the note by its own. */
