@@ -46,7 +46,9 @@ export class GatewayAsker {
         const { from, ask, content } = this.#open(message);
         if (ask === undefined || from === gateway) return;
         const send = (told: unknown): void => this.#send(answersSubject(from), { ask, content: told });
-        void answer(content).then(send, () => undefined);
+        void answer(content)
+          .then(send)
+          .catch(() => undefined);
       }),
       broker.subscribe(answersSubject(gateway), (message) => {
         const { from, ask = "", content } = this.#open(message);
@@ -70,12 +72,15 @@ export class GatewayAsker {
       silent.delete(from);
       if (silent.size === 0 || isEnough?.(answer)) resolve();
     });
-    this.#send(gatewaysSubject, { ask, content: question });
     const late = clock.after(withinMs, resolve);
-    await promise;
-    late.cancel();
-    this.#asked.delete(ask);
-    return { answers, silent: [...silent.values()] };
+    try {
+      this.#send(gatewaysSubject, { ask, content: question });
+      await promise;
+      return { answers, silent: [...silent.values()] };
+    } finally {
+      late.cancel();
+      this.#asked.delete(ask);
+    }
   }
 
   close(): void {

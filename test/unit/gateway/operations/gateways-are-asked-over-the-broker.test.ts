@@ -61,3 +61,9 @@ test("a process with another pepper gets no answer of a gateway, and gives it no
   expect((await ask(one)).answers).toEqual([]);
   expect((await ask(stranger)).answers).toEqual([]);
 });
+
+test("a gateway whose answer is too large for a message is told of as silent", async () => {
+  const { gateway, ask } = site();
+  const [one] = [gateway("one"), gateway("x".repeat(2_000_000))];
+  expect((await ask(one)).silent).toHaveLength(1);
+});
