@@ -25,6 +25,6 @@ export function showSettings<Schema extends z.ZodObject>(
 }
 
 /** Returns a text without the users and passwords of its URLs. */
-export function withoutPassword(text: string): string {
-  return text.replace(/:\/\/[^/?#\s,]*@/g, "://");
+function withoutPassword(text: string): string {
+  return text.replace(/:\/\/[^/?#\s]*@/g, "://");
 }

@@ -1,5 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { readNatsUrl } from "#shared/broker/nats-security.ts";
 import type { SiteStatus } from "#shared/admin/site-operations.ts";
 import { isoTime } from "#shared/process/clock.ts";
 import type { SessionRole } from "#shared/records/session-record.ts";
@@ -9,7 +10,6 @@ import type { GatewayConfig } from "../config.ts";
 import type { Certificate } from "../http/listen.ts";
 import type { PlacementSharing } from "../routing/share-placements.ts";
 import type { PlacedLoads } from "../routing/placed-loads.ts";
-import { withoutPassword } from "../show-settings.ts";
 import type { Readiness } from "./health-and-metrics.ts";
 
 export interface SiteParts {
@@ -42,7 +42,7 @@ export async function viewSite(role: SessionRole, parts: SiteParts): Promise<Sit
       running: token === gateway ? loads.jobsOf() : hearsOthers ? loads.jobsOf(token) : null,
     })),
     store: store.place,
-    broker: config.natsUrl === undefined ? "in this process" : withoutPassword(config.natsUrl),
+    broker: config.natsUrl === undefined ? "in this process" : readNatsUrl(config.natsUrl).servers.join(", "),
     problems: [...reasons],
     certificates: [
       ...certificateOf("TRUNKLINE_TLS_CERT", publicTls?.cert),

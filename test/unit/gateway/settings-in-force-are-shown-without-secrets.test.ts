@@ -15,7 +15,7 @@ const secrets = {
 
 test("each setting of a gateway is shown with its value and source, or is marked as a secret and hidden", () => {
   const given = {
-    TRUNKLINE_OIDC_ISSUER: "https://ada:canary-password@id.example",
+    TRUNKLINE_OIDC_ISSUER: "https://ada:canary,canary-password@id.example",
     TRUNKLINE_OIDC_CLIENT_ID: "console",
     TRUNKLINE_OIDC_ROLES: "ops=admin",
     TRUNKLINE_PORT: "9000",
