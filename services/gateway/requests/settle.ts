@@ -68,7 +68,7 @@ export interface SettleParts {
   readonly clock: Clock;
   readonly log: Pick<Log, "warn">;
   readonly meter?: AnswerMeter | undefined;
-  readonly history?: { add(ended: EndedSums, answer: EndedAnswer): void } | undefined;
+  readonly history: { add(ended: EndedSums, answer: EndedAnswer): void };
 }
 
 /** Books an ended request, and writes its record: the one place for both. Returns its facts, which change no more. */
@@ -92,7 +92,7 @@ export function settle(request: ToldRequest & RunningRequest, parts: SettleParts
     request: isRecorded ? recordText(request, ended, clock) : undefined,
     running: request,
   });
-  history?.add(usage, { machine, cachedTokens: answer.usage?.cachedTokens, code: outcome });
+  history.add(usage, { machine, cachedTokens: answer.usage?.cachedTokens, code: outcome });
   if (reported !== counted) tellNotBelieved(request, { reported, counted }, parts);
   return facts;
 }
