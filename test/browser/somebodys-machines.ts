@@ -164,7 +164,11 @@ async function answerChat(
   const times = Number(/repeat (\d+)/.exec(Buffer.from(body).toString())?.[1] ?? 1);
   const begun = performance.now();
   let sequence = 0;
-  const tell = (event: AnswerEvent): void => say("data", payloadOf(event), (sequence += 1));
+  // Each word is told as a token.
+  const tell = (event: AnswerEvent): void => {
+    sequence += 1;
+    say("data", payloadOf(event), sequence, sequence);
+  };
   await sleep(180);
   for (let time = 0; time < times; time += 1) {
     for (const text of words) {

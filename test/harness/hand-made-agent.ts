@@ -28,7 +28,7 @@ export const handMadeModel: OfferedModel = {
 export interface HandMadeJob {
   readonly head: JobHead;
   readonly body: Uint8Array;
-  readonly say: (kind: FrameKind, payload: Uint8Array | object, sequence?: number) => void;
+  readonly say: (kind: FrameKind, payload: Uint8Array | object, sequence?: number, outputTokens?: number) => void;
 }
 
 /**
@@ -70,9 +70,9 @@ export class HandMadeAgent implements AsyncDisposable {
       const { reply } = message;
       if (decoded.outcome !== "head" || reply === undefined) return;
       const { head } = decoded;
-      const say: HandMadeJob["say"] = (kind, payload, sequence = 0) => {
+      const say: HandMadeJob["say"] = (kind, payload, sequence = 0, outputTokens = 0) => {
         const bytes = payload instanceof Uint8Array ? payload : encodeJson(payload);
-        broker.publish(reply, encodeFrame({ kind, sequence }, bytes));
+        broker.publish(reply, encodeFrame({ kind, sequence, outputTokens }, bytes));
       };
       say("accept", { state: "queued" });
       if (head.kind !== "models") {
