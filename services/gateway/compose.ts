@@ -7,6 +7,7 @@ import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
 import { openHistory } from "#shared/history/history.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
+import type { RecordKind } from "#shared/records/audit-entry.ts";
 import { noteOfGateway } from "#shared/records/site-gateways.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { tunnelPath } from "#shared/protocol/pairing.ts";
@@ -18,6 +19,7 @@ import { proveCallers, RunningRequests } from "./keys/authenticate.ts";
 import { KnownKeys, moveToNewPepper, saltsOf } from "./keys/known-keys.ts";
 import { type GatewayConfig, unreachedUrl } from "./config.ts";
 import { RequestReader } from "./requests/read-request.ts";
+import type { ChangedRecords } from "./fleet/changed-records.ts";
 import { followPresence } from "./fleet/follow-presence.ts";
 import { MachineRecords } from "./fleet/machine-records.ts";
 import { RouteRecords } from "./fleet/route-records.ts";
@@ -90,7 +92,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   await records.load();
   const modelRoutes = new RouteRecords({ routes: store.routes, machines: records, log });
   await modelRoutes.load();
-  const access = await openAccess(parts, { machines: records, routes: modelRoutes });
+  const access = await openAccess(parts, { machine: records.follow, route: modelRoutes.follow });
   const { watch, knownKeys } = access;
   const limited = openLimits(store.state, { gateway: noted, clock, log, kept: config.keptRequests });
   lifecycle.onStop("settlements", () => limited.settlements.stop(AbortSignal.timeout(settleAtStopMs)));
@@ -253,10 +255,10 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   return { baseUrl, operationsUrl, publicUrl, consoleUrl: running.consoleUrl };
 }
 
-/** Opens the parts that check keys, and follows the changes of keys, machine records and routes. */
+/** Opens the parts that check keys, and follows the changes of keys and of the other records. */
 async function openAccess(
   { config, store, lifecycle, log }: GatewayParts,
-  records: { readonly machines: MachineRecords; readonly routes: RouteRecords },
+  records: { readonly [Kind in RecordKind]?: ChangedRecords },
 ) {
   const { keys, peppers, clock } = store;
   const running = new RunningRequests();
@@ -270,9 +272,7 @@ async function openAccess(
   });
   const changes = await store.openChanges();
   lifecycle.onStop("key changes", () => changes.close());
-  const { follow: machines } = records.machines;
-  const { follow: routes } = records.routes;
-  followKeyChanges({ changes, keys, knownKeys, newest, running, machines, routes, log });
+  followKeyChanges({ changes, keys, knownKeys, newest, running, records, log });
   const watch = new StoreWatch({ keys, judged: newest, clock, log });
   lifecycle.onStop("store watch", () => watch.stop());
   await watch.look().catch(() => undefined);

@@ -3,7 +3,7 @@ import type { KeyRecord } from "../records/key-record.ts";
 import type { LogQuery, UnreadRecord } from "../records/key-store.ts";
 import { Fault } from "../fault/fault.ts";
 import { findKeys } from "../records/find-keys.ts";
-import { auditActions, auditEntry } from "../records/audit-entry.ts";
+import { auditActions, auditEntry, recordKinds } from "../records/audit-entry.ts";
 import { actNames, readTrail } from "../records/sign-in.ts";
 import { keyId } from "../keys/key-token.ts";
 import { machineName, routeName } from "../protocol/identifiers.ts";
@@ -47,7 +47,7 @@ function fitting(
     (action ?? entry.action) === entry.action &&
     !(Number(entry.at) < sinceMs || Number(entry.at) >= untilMs) &&
     [by, ...authors].some((each) => contains(entry.by, each)) &&
-    [entry.name, entry.key, entry.machine, entry.route, entry.model].some((each) => contains(each, about));
+    [entry.name, entry.key, ...recordKinds.map((kind) => entry[kind])].some((each) => contains(each, about));
 }
 
 function contains(value: unknown, words: string): boolean {

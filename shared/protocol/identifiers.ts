@@ -64,5 +64,13 @@ export const printable = (charactersMax: number): z.ZodString =>
     .max(charactersMax, `must have at most ${charactersMax} characters`)
     .regex(/^[^\p{C}\p{Z}]*$/u, "must be printable and without spaces");
 
+/** The name of a team, chosen by an admin. */
+export const teamName = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, "must be 1 to 63 small letters, digits or hyphens, and not begin with a hyphen");
+
+/** The digest of the issuer and the subject of a person who signs in by OpenID Connect. */
+export const personId = z.string().regex(/^[0-9a-f]{64}$/, "must be the id of a person: 64 digits and letters a to f");
+
 /** The name that clients ask for, or a pattern of such names, in which each `*` stands for any run of characters. */
 export const routeName = printable(100);

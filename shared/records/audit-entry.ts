@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { machineName, routeName } from "../protocol/identifiers.ts";
+import { machineName, personId, routeName, teamName } from "../protocol/identifiers.ts";
 import { modelId } from "../protocol/model.ts";
-import { keyName } from "./key-record.ts";
+import { keyName, scope } from "./key-record.ts";
 import { keyId } from "../keys/key-token.ts";
 
 export const auditActions = [
@@ -41,12 +41,40 @@ export function takesAway(action: AuditAction | undefined): boolean {
   return action !== "issued" && action !== "extended" && action !== "enabled" && action !== "repeppered";
 }
 
+/** The kinds of records beside keys, each with the schema of its names. A model is one that machines keep in memory. */
+const recordNames = {
+  machine: machineName,
+  route: routeName,
+  model: modelId,
+  price: scope,
+  team: teamName,
+  person: personId,
+};
+export type RecordKind = keyof typeof recordNames;
+export const recordKinds = Object.keys(recordNames) as readonly RecordKind[];
+
+type OptionalNames = { readonly [Kind in RecordKind]: z.ZodOptional<(typeof recordNames)[Kind]> };
+const optionalNames = Object.fromEntries(
+  Object.entries(recordNames).map(([kind, name]) => [kind, name.optional()]),
+) as unknown as OptionalNames;
+
+/** Returns the kind and the name of the record that an entry is about. Undefined for an entry about a key. */
+export function recordOf(entry: { readonly [Kind in RecordKind]?: string | null | undefined }):
+  | readonly [RecordKind, string]
+  | undefined {
+  for (const kind of recordKinds) {
+    const name = entry[kind];
+    if (typeof name === "string") return [kind, name];
+  }
+  return undefined;
+}
+
 /** Maximum number of audit entries in a store; the oldest are removed first. */
 export const auditEntriesMax = 100_000;
 
 /**
- * One entry of the audit trail: the actor, the action, its key, machine, route or model, and the time. It contains no secret and no
- * digest.
+ * One entry of the audit trail: the actor, the action, its key or record, and the time. It contains no secret and no digest
+ * of one.
  */
 export const auditEntry = z.strictObject({
   /** Milliseconds since 1970. */
@@ -54,11 +82,9 @@ export const auditEntry = z.strictObject({
   /** A person at a command line, an admin key, or a process that acted by itself. */
   by: z.string().min(1).max(200),
   action: z.enum(auditActions),
-  /** The subject of the action: `key`, `machine`, `route` or `model` is set. */
+  /** The subject of the action: `key` is set, or the name of one kind of record. */
   key: keyId.optional(),
-  machine: machineName.optional(),
-  route: routeName.optional(),
-  model: modelId.optional(),
+  ...optionalNames,
   name: keyName,
   /** Further data of the action, such as a new expiry. */
   detail: z.record(z.string(), z.unknown()).optional(),

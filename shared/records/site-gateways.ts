@@ -2,6 +2,7 @@ import { hostname } from "node:os";
 import packageJson from "../../package.json" with { type: "json" };
 import { termRows } from "../admin/key-terms.ts";
 import { Fault } from "../fault/fault.ts";
+import { type AuditEntry, type RecordKind, recordOf } from "./audit-entry.ts";
 
 /** A gateway that settled within this time counts as present. A gateway settles every few seconds. */
 export const gatewayIsThereForMs = 15_000;
@@ -52,9 +53,10 @@ export function olderGateway(word: string, gateways: readonly SiteGateway[]): Si
 export function assertRead(
   words: readonly string[],
   gateways: readonly SiteGateway[],
-  { machine, route, model }: { readonly machine?: unknown; readonly route?: unknown; readonly model?: unknown } = {},
+  entry: Pick<AuditEntry, RecordKind> = {},
 ): void {
-  const noun = machine ? "machine" : route ? "route" : model ? "keep" : "key";
+  const [kind = "key"] = recordOf(entry) ?? [];
+  const noun = kind === "model" ? "keep" : kind;
   for (const word of words) {
     const older = olderGateway(word, gateways);
     if (older === undefined) continue;

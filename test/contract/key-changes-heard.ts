@@ -1,8 +1,9 @@
 import type { KeyChanges } from "#shared/records/key-changes.ts";
+import type { RecordKind } from "#shared/records/audit-entry.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
 import { until } from "../harness/until.ts";
 
-type Told = { readonly id: KeyId } | "machine" | "route" | "gap" | "heard" | "away";
+type Told = { readonly id: KeyId } | RecordKind | "gap" | "heard" | "away";
 
 /** Everything that one follower of the changes was told, in order. */
 export class HeardChanges {
@@ -11,8 +12,7 @@ export class HeardChanges {
   constructor(changes: KeyChanges) {
     changes.follow({
       onChange: (id) => void this.#told.push({ id }),
-      onMachineChange: () => void this.#told.push("machine"),
-      onRouteChange: () => void this.#told.push("route"),
+      onRecordChange: (kind) => void this.#told.push(kind),
       onGap: () => void this.#told.push("gap"),
       onHeard: () => void this.#told.push("heard"),
       onAway: () => void this.#told.push("away"),
@@ -37,10 +37,7 @@ export class HeardChanges {
     return this.#told.length;
   }
 
-  untilTold(
-    what: "machine" | "route" | "gap" | "heard" | "away",
-    options: { since?: number; timeoutMs?: number } = {},
-  ): Promise<true> {
+  untilTold(what: Exclude<Told, object>, options: { since?: number; timeoutMs?: number } = {}): Promise<true> {
     const { since = 0, timeoutMs = 5_000 } = options;
     return until(() => this.#told.includes(what, since), { what: `«${what}» to be told`, timeoutMs });
   }

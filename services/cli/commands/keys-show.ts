@@ -6,7 +6,7 @@ import { limitRows, limitsText, termRows, termText } from "#shared/admin/key-ter
 import { recordOperations } from "#shared/admin/record-operations.ts";
 import { runOn } from "#shared/admin/run-on.ts";
 import { detailText } from "#shared/admin/trail-text.ts";
-import { type AuditAction, auditActions, auditEntriesMax } from "#shared/records/audit-entry.ts";
+import { type AuditAction, auditActions, auditEntriesMax, recordOf } from "#shared/records/audit-entry.ts";
 import { type KeyState, keyStates } from "#shared/records/key-record.ts";
 import type { KeyId, KeyKind } from "#shared/keys/key-token.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
@@ -112,7 +112,7 @@ const logColumns: readonly TextColumn<LogEntry>[] = [
   ["time", ({ at }) => utcTime(at)],
   ["who", ({ by }) => by, "wrap"],
   ["what", ({ action }) => action],
-  ["key", (entry) => entry.key ?? (["machine", "route", "model"] as const).find((kind) => entry[kind] !== null) ?? "-"],
+  ["key", (entry) => entry.key ?? recordOf(entry)?.[0] ?? "-"],
   ["name", ({ name }) => cut(name), "wrap"],
   ["detail", ({ detail }) => cutText(detailText(detail, { count: countText, time: utcTime }), detailWidthMax), "wrap"],
 ];

@@ -1,6 +1,6 @@
 import type { KeyChanges } from "#shared/records/key-changes.ts";
 import { Fault } from "#shared/fault/fault.ts";
-import { takesAway, type AuditAction } from "#shared/records/audit-entry.ts";
+import { takesAway, type AuditAction, type RecordKind } from "#shared/records/audit-entry.ts";
 import type { KeyStore } from "#shared/records/key-store.ts";
 import type { FoundKey, KeyRecord } from "#shared/records/key-record.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
@@ -15,8 +15,8 @@ interface FollowKeysOptions {
   readonly knownKeys: KnownKeys;
   readonly newest?: NewestRecords | undefined;
   readonly running: RunningRequests;
-  readonly machines: FollowedRecords;
-  readonly routes: FollowedRecords;
+  /** The records beside keys that this gateway follows, by their kinds. */
+  readonly records: { readonly [Kind in RecordKind]?: FollowedRecords };
   readonly log: Pick<Log, "info">;
 }
 
@@ -33,7 +33,8 @@ const revoked = "This API key has been revoked.";
  * lost a right. A key that could not be read is read again whenever the store is heard from.
  */
 export function followKeyChanges(options: FollowKeysOptions): void {
-  const { changes, keys, knownKeys, newest, running, machines, routes, log } = options;
+  const { changes, keys, knownKeys, newest, running, records, log } = options;
+  const followed = Object.values(records);
   const due = new Set<KeyId>();
 
   const cut = (id: KeyId, reason: string): void => {
@@ -63,19 +64,16 @@ export function followKeyChanges(options: FollowKeysOptions): void {
       if (action === "revoked") cut(id, revoked);
       else if (isToBeKept || running.has(id)) void lookAt(id);
     },
-    onMachineChange: (machine) => machines.changed(machine),
-    onRouteChange: (route) => routes.changed(route),
+    onRecordChange: (kind, name) => records[kind]?.changed(name),
     onGap() {
-      machines.changed();
-      routes.changed();
+      for (const each of followed) each.changed();
       knownKeys.forgetAll();
       for (const id of running.keyIds) due.add(id);
       lookAtAll();
     },
     onHeard() {
       knownKeys.heard();
-      machines.heard();
-      routes.heard();
+      for (const each of followed) each.heard();
       lookAtAll();
     },
     onAway: () => knownKeys.away(),

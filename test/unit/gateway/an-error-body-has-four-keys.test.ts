@@ -56,7 +56,8 @@ test("the headers of an error keep official clients from repeating what would fa
   const stopped = repeated.filter((code) => headersOf(code)["x-should-retry"] === "false");
   expect(stopped).toEqual(
     `
-  request_timeout key_change_refused machine_change_refused keep_change_refused route_change_refused
+  request_timeout key_change_refused machine_change_refused keep_change_refused price_change_refused
+  team_change_refused person_change_refused route_change_refused
   idempotency_key_reused join_used machine_key_used direct_unavailable machine_name_used
   machines_unavailable insufficient_quota internal_error poison_request upstream_timeout
 `

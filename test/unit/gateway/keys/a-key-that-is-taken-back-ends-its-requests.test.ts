@@ -23,8 +23,7 @@ beforeEach(() => {
     keys: store,
     knownKeys,
     running,
-    machines: { changed: () => undefined, heard: () => undefined },
-    routes: { changed: () => undefined, heard: () => undefined },
+    records: {},
     log: { info: () => undefined },
   });
 });
