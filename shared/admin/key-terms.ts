@@ -15,12 +15,14 @@ interface Row {
   readonly label?: string;
   /** The first version whose gateways read the term. Those of 0.2.0 read the terms without one. */
   readonly since?: string;
+  /** The term without which this one means nothing. */
+  readonly needs?: string;
 }
 
 export type TermRow = Row &
   (
     | {
-        readonly kind: "machines" | "count" | "budget";
+        readonly kind: "machines" | "count" | "budget" | "choice";
         /** The word for a key without the term; "none" if absent. */
         readonly without?: string;
         /** True if answers leave it out for a key without the term. They say null for others of these kinds. */
@@ -31,6 +33,8 @@ export type TermRow = Row &
         /** The bounds of a count. Without `min` it is at least 1. */
         readonly min?: number;
         readonly max?: number;
+        /** The values of a choice. */
+        readonly choices?: readonly string[];
         /** The word for a count of 0, and the words behind other counts. */
         readonly zero?: string;
         readonly per?: string;
@@ -132,6 +136,38 @@ export const keyTerms = {
     text: "stored, encrypted",
     label: "responses",
   },
+  end_users: {
+    kind: "choice",
+    stored: "endUsers",
+    title: "End users named by",
+    words: "where requests name the end user of an app: a header or a field",
+    label: "end users",
+    leftOut: true,
+    choices: ["header", "field"],
+    since: "0.3.0",
+  },
+  per_user_rpm: {
+    kind: "count",
+    stored: "perUserRpm",
+    title: "Requests a minute of each user",
+    words: "requests a minute of each end user at most",
+    label: "per user rpm",
+    leftOut: true,
+    max: 1_000_000,
+    since: "0.3.0",
+    needs: "end_users",
+  },
+  per_user_budget: {
+    kind: "budget",
+    stored: "perUserBudget",
+    title: "Budget of each user",
+    words: "tokens of each end user a calendar day or month (UTC)",
+    example: "100k/day",
+    label: "per user budget",
+    leftOut: true,
+    since: "0.3.0",
+    needs: "end_users",
+  },
 } as const satisfies Readonly<Record<string, TermRow>>;
 
 export type Rows = typeof keyTerms;
@@ -151,9 +187,11 @@ export type TermValue<Name extends TermName> = Rows[Name] extends {
   readonly kind: infer Kind extends keyof ValueOfKind;
 }
   ? ValueOfKind[Kind]
-  : Rows[Name] extends { readonly usual: true }
-    ? false
-    : true;
+  : Rows[Name] extends { readonly choices: readonly (infer Choice)[] }
+    ? Choice
+    : Rows[Name] extends { readonly usual: true }
+      ? false
+      : true;
 
 type LeftOutTerm = { readonly kind: "mark" } | { readonly leftOut: true };
 /** The terms of a key as answers show them. */
@@ -183,6 +221,7 @@ export function termText(
   if (row.kind === "mark") return value === undefined ? undefined : row.text;
   if (value === undefined) return undefined;
   if (typeof value === "number") return value === 0 && row.zero ? row.zero : countText(value) + (row.per ?? "");
+  if (typeof value === "string") return value;
   if (value === null || typeof value === "boolean") return row.without ?? "none";
   return "per" in value ? `${countText(value.tokens)}/${value.per}` : value.join(", ");
 }

@@ -3,6 +3,7 @@ import { isoTime } from "../process/clock.ts";
 import { takesAway } from "./audit-entry.ts";
 import { adminTtlMsMax, type KeyDependencies } from "./issue-key.ts";
 import {
+  assertNeeds,
   keyRecord,
   type KeyRecord,
   keyState,
@@ -77,6 +78,7 @@ async function writeChange(
     if (done.outcome !== "changed") return done;
     const { detail } = done;
     const record = keyRecord.parse(done.record);
+    assertNeeds(record);
     const terms = newTerms(record, found.record).filter(isNew);
     if (terms.length > 0) assertRead(terms, await keys.gateways());
     const written = await keys.replace(record, {

@@ -3,7 +3,7 @@ import { adminLineageMax, issuersOf } from "./key-lineage.ts";
 import { Fault } from "../fault/fault.ts";
 import type { Clock } from "../process/clock.ts";
 import type { Actor } from "./audit-entry.ts";
-import { keyRecord, type KeyRecord, newTerms, type NewTerms, withTerms } from "./key-record.ts";
+import { assertNeeds, keyRecord, type KeyRecord, newTerms, type NewTerms, withTerms } from "./key-record.ts";
 import { assertRead, isNew } from "./site-gateways.ts";
 import type { KeyStore } from "./key-store.ts";
 import { type KeyKind, type KeyToken, mintKeyToken } from "../keys/key-token.ts";
@@ -64,6 +64,7 @@ export async function issueKey(
     expiresAt: Math.min(createdAt + ttlMs, admin !== undefined && kind === "admin" ? admin.expiresAt : Infinity),
   };
   const record = keyRecord.parse(withTerms(bare, terms));
+  assertNeeds(record);
   const entry = { at: createdAt, ...actor, action: "issued", key: token.id, name, detail: shownTerms(record) } as const;
   const newer = newTerms(record).filter(isNew);
   if (newer.length > 0) assertRead(newer, await keys.gateways());

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { Fault } from "../fault/fault.ts";
 import { modelIdCharactersMax } from "../protocol/model.ts";
 import { machineName } from "../protocol/identifiers.ts";
 import {
@@ -67,6 +68,7 @@ export const boundMachines = z
 export function termSchema(row: TermRow): z.ZodType {
   if (row.kind === "mark") return z.literal(!row.usual);
   if (row.kind === "machines") return boundMachines;
+  if (row.kind === "choice") return z.enum(row.choices ?? []);
   return row.kind === "budget"
     ? tokenBudget
     : z
@@ -160,6 +162,15 @@ export function withTerms(record: KeyRecord, { limits: given, ...terms }: NewTer
     if (row.kind === "mark" && others[row.stored] === row.usual) delete others[row.stored];
   const after = { ...others, limits: Object.keys(limits).length === 0 ? undefined : limits };
   return after as KeyRecord;
+}
+
+/** Throws the fault of a record with a term that means nothing without another one. */
+export function assertNeeds(record: KeyRecord): void {
+  const terms = termRows.filter(([, { stored }]) => Reflect.get(record, stored) !== undefined);
+  for (const [param, { needs }] of terms) {
+    if (needs === undefined || terms.some(([name]) => name === needs)) continue;
+    throw new Fault("invalid_value", { message: `'${param}' needs '${needs}': set both, or neither.`, param });
+  }
 }
 
 /** Returns the fields of an object without those that have one value. */

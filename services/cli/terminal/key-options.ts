@@ -1,6 +1,6 @@
 import { Argument, Option } from "commander";
 import { commaList } from "#shared/process/config.ts";
-import type { z } from "zod";
+import { z } from "zod";
 import { type GivenTerms, termRows } from "#shared/admin/key-terms.ts";
 import { boundMachines, keyName, scopes } from "#shared/records/key-record.ts";
 import { keyId, type KeyId, parseKeyToken } from "#shared/keys/key-token.ts";
@@ -73,6 +73,7 @@ export function termOptions(isChange: boolean): readonly Option[] {
       machines: ["<names>", commaList.pipe(boundMachines)] as const,
       count: ["<count>", countWithin(row)] as const,
       budget: ["<tokens>", writtenBudget] as const,
+      choice: ["<one>", z.enum(row.choices ?? [])] as const,
     }[kind];
     const form = kind === "machines" ? ", with commas between" : example ? `, such as ${example}` : "";
     const unset = without === "none" || without === "any" ? without : `none for ${without}`;

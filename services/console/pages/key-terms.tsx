@@ -1,3 +1,4 @@
+import { Fragment } from "preact";
 import type { SentTo } from "#shared/admin/admin-call.ts";
 import { countText, readCount, readDuration } from "#shared/process/quantities.ts";
 import { type ShownTerms, type TermName, type TermRow, termRows } from "#shared/admin/key-terms.ts";
@@ -9,22 +10,29 @@ import { clock } from "../live.ts";
 import { Time } from "../values.tsx";
 import { MatchingModels } from "./matching-models.tsx";
 
-/** The terms of a key as a form has them: texts. A mark that the key has is "yes", and `per` the period of the budget. */
-export type Terms = Readonly<Record<TermName | "name" | "scopes" | "per", string>>;
+/** The terms of a key as a form has them: texts. A mark that the key has is "yes", and the period of a budget has its own. */
+export type Terms = Readonly<Record<TermName | `per_of_${TermName}` | "name" | "scopes", string>>;
 
 const unset: ShownTerms = { machines: null, rpm: null, tpm: null, concurrency: null, budget: null };
 
 export function termsOf(key: ShownTerms & Pick<ShownKey, "name" | "scopes"> = { ...unset, name: "", scopes: ["*"] }) {
-  const texts = termRows.map(([name, row]) => [name, textOf(row, key[name])]);
-  const { name, scopes, budget } = key;
-  return { ...Object.fromEntries(texts), name, scopes: scopes.join(" "), per: budget?.per ?? "month" } as Terms;
+  const texts = termRows.flatMap(([name, row]) => [
+    [name, textOf(row, key[name])],
+    [`per_of_${name}`, periodIn(key[name])],
+  ]);
+  return { ...Object.fromEntries(texts), name: key.name, scopes: key.scopes.join(" ") } as Terms;
 }
 
 function textOf(row: TermRow, value: ShownTerms[TermName]): string {
   if (row.kind === "mark") return (value ?? row.usual) ? "yes" : "";
   if (typeof value === "number") return countText(value);
+  if (typeof value === "string") return value;
   if (typeof value !== "object" || value === null) return "";
   return "per" in value ? countText(value.tokens) : value.join(" ");
+}
+
+function periodIn(value: ShownTerms[TermName]): string {
+  return typeof value === "object" && value !== null && "per" in value ? value.per : "month";
 }
 
 /** Returns the terms as the admin API takes them. Null takes a limit away. */
@@ -34,10 +42,11 @@ export function bodyOf(terms: Terms): SentTo<"POST /keys">["body"] {
     if (kind === "mark") return text === "yes";
     if (text === "") return null;
     if (kind === "machines") return listIn(text);
+    if (kind === "choice") return text;
     const count = readCount(text);
     if (Number.isNaN(count))
       throw new ApiFault(0, { message: "Must be a whole number, such as 60, 100k or 2M.", param: name });
-    return kind === "budget" ? { tokens: count, per: terms.per } : count;
+    return kind === "budget" ? { tokens: count, per: terms[`per_of_${name}`] } : count;
   };
   const given = termRows.map((row) => [row[0], valueOf(row)]);
   return { name: terms.name, scopes: listIn(terms.scopes), ...Object.fromEntries(given) };
@@ -91,20 +100,29 @@ export function TermFields({ terms, onTerms }: { readonly terms: Terms; readonly
           />
         ))}
         {rowsOf("budget").map(([name, row]) => (
-          <TextField
-            key={name}
-            {...field(name, `${row.title}, in tokens`)}
-            placeholder="none"
-            hint="Such as 500k or 2M."
-          />
+          <Fragment key={name}>
+            <TextField {...field(name, `${row.title}, in tokens`)} placeholder="none" hint="Such as 500k or 2M." />
+            <Choice
+              label={`${row.title} for a`}
+              value={terms[`per_of_${name}`]}
+              onChoose={(per) => onTerms({ ...terms, [`per_of_${name}`]: per })}
+              options={periods}
+            />
+          </Fragment>
         ))}
-        <Choice
-          label="Budget for a"
-          value={terms.per}
-          onChoose={(per) => onTerms({ ...terms, per })}
-          options={periods}
-        />
       </div>
+      {rowsOf("choice").map(([name, row]) => (
+        <Choice
+          key={name}
+          label={row.title}
+          value={terms[name]}
+          onChoose={(value) => onTerms({ ...terms, [name]: value })}
+          options={[
+            ["", "none"],
+            ...("choices" in row ? (row.choices ?? []) : []).map((each) => [each, each] as const),
+          ]}
+        />
+      ))}
       {rowsOf("mark").map(([name, row]) => (
         <Check
           key={name}

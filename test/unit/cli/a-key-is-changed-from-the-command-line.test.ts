@@ -153,3 +153,16 @@ test.each(onOneKey)("trunkline keys %s takes a whole key for its id, and never r
     if (wrong.length === 1) expect(message).not.toContain(secret.slice(0, 20));
   }
 });
+
+test("an app's key says where its requests name the end user, and the terms of each user stand only beside that", async () => {
+  const { keys, json, issue } = await commandLine();
+  const { id } = await issue("--end-users", "header", "--per-user-rpm", "20", "--per-user-budget", "50k/day");
+  const terms = { end_users: "header", per_user_rpm: 20, per_user_budget: { tokens: 50_000, per: "day" } };
+  expect(await json("show", id)).toMatchObject({ ...terms, rpm: null, budget: null });
+  expect(await json("change", id, "--end-users", "field")).toMatchObject({ ...terms, end_users: "field" });
+  await expect(keys("change", id, "--end-users", "none")).rejects.toThrow("'per_user_rpm' needs 'end_users'");
+  await expect(issue("--per-user-budget", "50k/day")).rejects.toThrow("'per_user_budget' needs 'end_users'");
+  await expect(issue("--end-users", "cookie")).rejects.toThrow(/--end-users.*"header"\|"field"/);
+  const gone = await json("change", id, "--end-users", "none", "--per-user-rpm", "none", "--per-user-budget", "none");
+  expect(gone).not.toMatchObject({ end_users: expect.anything() });
+});
