@@ -20,8 +20,7 @@ import { storedBytesDefault, storedDaysMax } from "#shared/records/stored-respon
 import { keptRequestsDefault } from "#shared/requests/request-records.ts";
 import { dayMs } from "#shared/process/clock.ts";
 import { isLoopback, publicOrigin } from "#shared/protocol/pairing.ts";
-import type { OpenIdSettings } from "./operations/open-id.ts";
-import { type SessionRole, sessionRoles } from "#shared/records/session-record.ts";
+import { type GivenRole, givenRoles, type OpenIdSettings } from "./operations/open-id.ts";
 import { type MediaPrices, mediaUnits } from "./apis/media/media-price.ts";
 import { crossOrigins } from "./http/cross-origin.ts";
 import { showSettings } from "./show-settings.ts";
@@ -49,12 +48,13 @@ const mib = 1024 * 1024;
 const claimRoles = z.string().transform(
   (text, context) =>
     new Map(
-      text.split(",").map((rule): [string, SessionRole] => {
+      text.split(",").map((rule): [string, GivenRole] => {
         const at = rule.lastIndexOf("=");
         const value = rule.slice(0, Math.max(at, 0)).trim();
-        const role = sessionRoles.find((each) => each === rule.slice(at + 1).trim());
+        const role = givenRoles.find((each) => each === rule.slice(at + 1).trim());
         if (role === undefined || value === "") {
-          const message = "must be values of the claim with viewer, operator or admin, such as ops=admin,*=viewer";
+          const message =
+            "must be values of the claim with member, viewer, operator or admin, such as ops=admin,*=member";
           context.addIssue({ code: "custom", message });
         }
         return [value, role ?? "viewer"];

@@ -3,8 +3,11 @@ import { randomText } from "./key-token.ts";
 import type { Pepper, Peppers, KeyDigest } from "./pepper.ts";
 import { timingSafeEqual } from "node:crypto";
 
-/** `link`: signs in once, and becomes a session. `session`: the cookie of a browser that has signed in. */
-export const sessionKinds = ["link", "session"] as const;
+/**
+ * `link`: signs in once, and becomes a session. `session`: the cookie of a browser that has signed in to the console.
+ * `member`: that of one that has signed in at the public port.
+ */
+export const sessionKinds = ["link", "session", "member"] as const;
 export type SessionKind = (typeof sessionKinds)[number];
 
 /** The public part of a token, which names its record. */
@@ -15,7 +18,7 @@ export const sessionId = z
 export type SessionId = z.infer<typeof sessionId>;
 
 /** A token is `trunkline_<kind>_<id:12>_<secret:32>` in base62. The secret has 190 bits. */
-const tokenPattern = /^trunkline_(link|session)_([0-9A-Za-z]{12})_[0-9A-Za-z]{32}$/;
+const tokenPattern = /^trunkline_(link|session|member)_([0-9A-Za-z]{12})_[0-9A-Za-z]{32}$/;
 
 /** The token of a sign-in link or of a session, as its holder has it. */
 export interface SessionToken {

@@ -1,6 +1,6 @@
 import type { RedisConnection } from "../process/redis-connection.ts";
 import { readEach, readRecord, type UnreadRecord } from "../records/key-store.ts";
-import { type SessionRecord, sessionRecord, type SessionStore } from "../records/session-record.ts";
+import { type SessionStore, storedSession, type StoredSession } from "../records/session-record.ts";
 import { signIn, type SignIn, signInsKeptMs, signInsMax } from "../records/sign-in.ts";
 import type { StateDatabase } from "./state-database.ts";
 
@@ -17,7 +17,7 @@ export class RedisSessionStore implements SessionStore {
     this.#redis = redis;
   }
 
-  async write(record: SessionRecord, nowMs: number): Promise<void> {
+  async write(record: StoredSession, nowMs: number): Promise<void> {
     const old = (await this.list()).filter(({ expiresAt }) => expiresAt <= nowMs).map(({ id }) => id);
     await this.#redis.run("keep a session", async (client) => {
       if (old.length > 0) await client.hdel(redisSessionsAt, ...old);
@@ -25,18 +25,18 @@ export class RedisSessionStore implements SessionStore {
     });
   }
 
-  async find(id: string): Promise<SessionRecord | undefined> {
+  async find(id: string): Promise<StoredSession | undefined> {
     const text = await this.#redis.run("find a session", (client) => client.hget(redisSessionsAt, id));
-    return text === null ? undefined : readRecord(sessionRecord, text);
+    return text === null ? undefined : readRecord(storedSession, text);
   }
 
   async remove(id: string): Promise<boolean> {
     return (await this.#redis.run("end a session", (client) => client.hdel(redisSessionsAt, id))) === 1;
   }
 
-  async list(unread?: UnreadRecord[]): Promise<readonly SessionRecord[]> {
+  async list(unread?: UnreadRecord[]): Promise<readonly StoredSession[]> {
     const stored = await this.#redis.run("list sessions", (client) => client.hgetall(redisSessionsAt));
-    return readEach(sessionRecord, Object.entries(stored), unread).toSorted(
+    return readEach(storedSession, Object.entries(stored), unread).toSorted(
       (one, other) => one.createdAt - other.createdAt,
     );
   }
@@ -64,7 +64,7 @@ export class SqliteSessionStore implements SessionStore {
     this.#database = database;
   }
 
-  async write(record: SessionRecord, nowMs: number): Promise<void> {
+  async write(record: StoredSession, nowMs: number): Promise<void> {
     const { id, expiresAt } = record;
     this.#database.change("keep a session", (sql) => {
       sql.run`DELETE FROM sessions WHERE expires_at <= ${nowMs}`;
@@ -72,9 +72,9 @@ export class SqliteSessionStore implements SessionStore {
     });
   }
 
-  async find(id: string): Promise<SessionRecord | undefined> {
+  async find(id: string): Promise<StoredSession | undefined> {
     const row = this.#database.read("find a session", (sql) => sql.get`SELECT record FROM sessions WHERE id = ${id}`);
-    return row && readRecord(sessionRecord, row["record"]);
+    return row && readRecord(storedSession, row["record"]);
   }
 
   async remove(id: string): Promise<boolean> {
@@ -85,9 +85,9 @@ export class SqliteSessionStore implements SessionStore {
     });
   }
 
-  async list(unread?: UnreadRecord[]): Promise<readonly SessionRecord[]> {
+  async list(unread?: UnreadRecord[]): Promise<readonly StoredSession[]> {
     const rows = this.#database.read("list sessions", (sql) => sql.all`SELECT id, record FROM sessions`);
-    return readEach(sessionRecord, rows, unread).toSorted((one, other) => one.createdAt - other.createdAt);
+    return readEach(storedSession, rows, unread).toSorted((one, other) => one.createdAt - other.createdAt);
   }
 
   async noteSignIn(entry: SignIn): Promise<void> {

@@ -1,3 +1,4 @@
+import { holderOf } from "#shared/records/session-record.ts";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { Endpoint } from "../harness/endpoint.ts";
@@ -281,7 +282,7 @@ describe.skipIf(found.path === undefined || lentOnly("nats", "redis"))("the cons
     await own.go("/machines");
     await own.heading("Machines");
     const settings = { TRUNKLINE_OPERATIONS_URL: operationsUrl(1), TRUNKLINE_ADMIN_KEY: adminKey };
-    const { key } = (await site.operator.store.sessions.list()).at(-1) ?? { key: "" };
+    const [key = ""] = (await site.operator.store.sessions.list()).map(holderOf).slice(-1);
     const { stdout } = await trunkline(["sessions", "end", "--key", key], settings);
     expect(stdout).toMatch(/^Ended \d+ sessions?\.$/m);
     await own.sees("Or paste a key", 25_000);

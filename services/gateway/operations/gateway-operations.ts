@@ -10,7 +10,14 @@ import { showSiteStatus } from "#shared/admin/site-operations.ts";
 import { isoTime } from "#shared/process/clock.ts";
 import { furtherAbilities } from "#shared/protocol/model.ts";
 import { showKeep } from "#shared/records/keep-record.ts";
-import { makeSession, mayEndOthers, sessionUnknown, signInUrl } from "#shared/records/session-record.ts";
+import {
+  holderOf,
+  isOfConsole,
+  makeSession,
+  mayEndOthers,
+  sessionUnknown,
+  signInUrl,
+} from "#shared/records/session-record.ts";
 import { showSession } from "#shared/records/shown-session.ts";
 import { askerOf } from "./operations-access.ts";
 import { answering, type Handle, tellingLines } from "./serve-operation.ts";
@@ -65,7 +72,8 @@ export const gatewayHandles: Readonly<Record<GatewayOperation, Handle>> = {
   })),
   listSessions: answering(listSessions, (_, { sessions, clock }) =>
     listRecords(
-      async (unread) => (await sessions.list(unread)).filter(({ expiresAt }) => expiresAt > clock.wall()),
+      async (unread) =>
+        (await sessions.list(unread)).filter(isOfConsole).filter(({ expiresAt }) => expiresAt > clock.wall()),
       showSession,
     ),
   ),
@@ -80,7 +88,7 @@ export const gatewayHandles: Readonly<Record<GatewayOperation, Handle>> = {
     return { ended: [id] };
   }),
   endSessions: answering(endSessions, async ({ query: { key } }, { sessions, log, actor }) => {
-    const all = (await sessions.list()).filter((each) => key === undefined || each.key === key);
+    const all = (await sessions.list()).filter((each) => key === undefined || holderOf(each) === key);
     for (const { id } of all) await sessions.remove(id);
     log.info({ ...actor, sessions: all.length, key }, "sessions were ended");
     return { ended: all.map(({ id }) => id) };

@@ -7,7 +7,7 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { isLoopback, provesSame } from "#shared/protocol/pairing.ts";
-import { type SessionRole, sessionRoles } from "#shared/records/session-record.ts";
+import { sessionRoles } from "#shared/records/session-record.ts";
 import type { IdempotencyRecords } from "../jobs/idempotency-records.ts";
 
 export interface OpenIdSettings {
@@ -16,16 +16,21 @@ export interface OpenIdSettings {
   readonly clientSecret: string | undefined;
   /** The claim that decides the role, and the role of each of its values; `*` for any value. */
   readonly claim: string;
-  readonly roles: ReadonlyMap<string, SessionRole>;
+  readonly roles: ReadonlyMap<string, GivenRole>;
 }
 
+/** The roles that a claim may give, the least first. A member has the member pages alone. */
+export const givenRoles = ["member", ...sessionRoles] as const;
+export type GivenRole = (typeof givenRoles)[number];
+
 /** A person whom the provider has proved. */
-export interface Person {
+export interface Proved {
   /** The name for lists and the trail. It ends with the print of the person. */
   readonly name: string;
   /** The digest of the issuer and the subject, which is one person's alone. */
   readonly digest: string;
-  readonly role: SessionRole;
+  /** The claims about the person, as the provider signed them. */
+  readonly claims: client.IDToken;
   /** When the provider's word ends, in milliseconds since 1970. */
   readonly untilMs: number;
 }
@@ -86,7 +91,7 @@ export class OpenId {
   }
 
   /** Returns the person that the provider sent back, or why there is none. `current` is the whole URL of the request. */
-  async finish(current: URL, kept: string | undefined): Promise<Person | OpenIdRefusal> {
+  async finish(current: URL, kept: string | undefined): Promise<Proved | OpenIdRefusal> {
     const begun = checks.safeParse(readKept(kept)).data;
     if (begun === undefined || current.searchParams.get("state") !== begun.state) return "not_begun";
     if (!(await this.#spend(begun.state))) return "not_begun";
@@ -106,13 +111,20 @@ export class OpenId {
       if (error instanceof TypeError || Object(error).code === "OAUTH_TIMEOUT") return "away";
     }
     if (claims === undefined) return "refused";
-    const role = roleIn(claims, this.#settings);
-    if (role !== undefined) return { ...identityOf(this.#settings.issuer, claims), role, untilMs: claims.exp * 1_000 };
+    return { ...identityOf(this.#settings.issuer, claims), claims, untilMs: claims.exp * 1_000 };
+  }
+
+  /** Returns the highest role of a person. */
+  roleOf({ claims }: Proved): GivenRole | undefined {
+    return roleIn(claims, this.#settings);
+  }
+
+  /** Logs that a person was sent away. */
+  warnOfNoRole({ claims: { sub: subject } }: Proved): void {
     this.#parts.log.warn(
-      { subject: claims.sub },
+      { subject },
       "a person without a role tried to sign in: TRUNKLINE_OIDC_ROLES names the values of the claim TRUNKLINE_OIDC_CLAIM that have one, and an address must be verified",
     );
-    return "no_role";
   }
 
   /** Returns true for exactly one call with a state that a gateway of this site made within `openIdMs`. */
@@ -149,11 +161,12 @@ export class OpenId {
 export function roleIn(
   claims: Readonly<Record<string, unknown>>,
   { claim, roles }: Pick<OpenIdSettings, "claim" | "roles">,
-): SessionRole | undefined {
+): GivenRole | undefined {
   const isUnproved = claim === "email" && String(claims["email_verified"]) === "false";
-  const held = isUnproved ? [] : [claims[claim] ?? []].flat().map(String);
+  const values = isUnproved ? [] : [claims[claim] ?? []].flat();
+  const held = values.filter((each) => typeof each !== "object").map(String);
   const given = held.flatMap((value) => roles.get(value) ?? roles.get("*") ?? []);
-  return sessionRoles.toReversed().find((role) => given.includes(role));
+  return givenRoles.toReversed().find((role) => given.includes(role));
 }
 
 /** Returns the end of a person's name: the beginning of their digest. Words before it change, such as an address. */
@@ -162,7 +175,7 @@ export function printOf(digest: string): string {
 }
 
 /** Returns the digest of a person, and their name: what the provider calls them, and their print. */
-function identityOf(issuer: string, claims: client.IDToken): Pick<Person, "digest" | "name"> {
+function identityOf(issuer: string, claims: client.IDToken): Pick<Proved, "digest" | "name"> {
   const called = [claims["email"], claims["preferred_username"], claims.sub].find((each) => typeof each === "string");
   const plain = String(called)
     .replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, "")

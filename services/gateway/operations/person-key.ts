@@ -3,10 +3,10 @@ import { changeKey } from "#shared/records/change-key.ts";
 import { issueKey } from "#shared/records/issue-key.ts";
 import { keyState, type KeyRecord } from "#shared/records/key-record.ts";
 import type { KeyStore, UnreadRecord } from "#shared/records/key-store.ts";
-import { sessionMs } from "#shared/records/session-record.ts";
+import { type SessionRole, sessionMs } from "#shared/records/session-record.ts";
 import type { Peppers } from "#shared/keys/pepper.ts";
 import { olderGateway } from "#shared/records/site-gateways.ts";
-import { type Person, printOf } from "./open-id.ts";
+import { type Proved, printOf } from "./open-id.ts";
 
 const actor = { by: "OpenID Connect" };
 
@@ -16,7 +16,8 @@ const actor = { by: "OpenID Connect" };
  * digest of its person is found by the print in its name. It gets the digest once every gateway reads that.
  */
 export async function keyOfPerson(
-  { name, digest, role, untilMs }: Person,
+  { name, digest, untilMs }: Omit<Proved, "claims">,
+  role: SessionRole,
   { keys, peppers, clock }: { readonly keys: KeyStore; readonly peppers: Peppers; readonly clock: Pick<Clock, "wall"> },
 ): Promise<KeyRecord | undefined> {
   const nowMs = clock.wall();

@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
-import type { OpenIdRefusal } from "#shared/admin/session-operations.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import type { KeyStore } from "#shared/records/key-store.ts";
 import {
   findSession,
+  holderOf,
   linkMs,
   makeSession,
   mayEndOthers,
@@ -26,7 +26,7 @@ import {
   keyOfSession,
   sessionCookie,
 } from "./operations-access.ts";
-import { type OpenId, openIdMs } from "./open-id.ts";
+import { type OpenId, openIdMs, type Proved } from "./open-id.ts";
 import { keyOfPerson } from "./person-key.ts";
 
 const body = z.strictObject({
@@ -44,8 +44,6 @@ interface SignInParts extends AdminProof {
 const url = "/console/session";
 const openIdUrl = "/console/openid";
 const doneUrl = "/console/openid/done";
-/** The cookie of a sign-in by OpenID that is under way. It comes along when the provider sends the browser back. */
-const openIdCookie = "trunkline_openid";
 
 /**
  * Mounts the session of the console: POST signs in, DELETE signs out, and with `?everywhere`
@@ -55,11 +53,11 @@ const openIdCookie = "trunkline_openid";
 export function sessionRoutes(operations: FastifyInstance, parts: SignInParts): void {
   void operations.register(async (server) => mountSession(server, parts));
   refuseOtherMethods(operations, url, ["GET", "HEAD", "POST", "DELETE"]);
-  if (parts.openId !== undefined) mountOpenId(operations, parts.openId, parts);
+  if (parts.openId !== undefined) mountConsoleOpenId(operations, parts.openId, parts);
 }
 
 function mountSession(server: FastifyInstance, parts: SignInParts): void {
-  const { openId, addresses } = parts;
+  const { openId } = parts;
   server.addHook("onRequest", async (request, reply) => {
     void reply.header("cache-control", "no-store");
     assertOwnPage(request);
@@ -74,23 +72,58 @@ function mountSession(server: FastifyInstance, parts: SignInParts): void {
   server.delete(url, async (request, reply) => {
     const session = await findSession(cookieIn(request, sessionCookie) ?? "", "session", parts);
     const everywhere = session && "everywhere" in (request.query as object) && mayEndOthers(session);
-    const others = everywhere ? (await parts.sessions.list()).filter(({ key }) => key === session.key) : [];
+    const others = everywhere ? (await parts.sessions.list()).filter((each) => holderOf(each) === session.key) : [];
     // The own session ends last, so that a browser whose request failed can send it again.
     const ended = session === undefined ? [] : [...others.filter(({ id }) => id !== session.id), session];
     const ids = ended.map(({ id }) => id);
     for (const id of ids) await parts.sessions.remove(id);
-    setCookie(reply, { name: sessionCookie, text: "", maxAgeMs: 0, request, consoleUrl: addresses().consoleUrl });
+    setCookie(reply, { name: sessionCookie, text: "", maxAgeMs: 0, isSecure: isSecure(request, parts) });
     return reply.send({ ended: ids });
   });
 }
 
-/** Mounts the way to the OpenID provider and back. The session itself begins as with a link. */
-function mountOpenId(server: FastifyInstance, openId: OpenId, parts: SignInParts): void {
-  const callback = (): string => parts.addresses().consoleUrl.replace(/\/console$/, doneUrl);
+/** Mounts the way to the OpenID provider and back for the console. The session itself begins as with a link. */
+function mountConsoleOpenId(server: FastifyInstance, openId: OpenId, parts: SignInParts): void {
+  openIdRoutes(server, {
+    ...parts,
+    openId,
+    cookie: "trunkline_openid",
+    isSecure: (request) => isSecure(request, parts),
+    page: () => parts.addresses().consoleUrl,
+    async enter(proved, exchange) {
+      const role = openId.roleOf(proved);
+      const isMember = role === undefined || role === "member";
+      if (isMember) openId.warnOfNoRole(proved);
+      const key = isMember ? undefined : await keyOfPerson(proved, role, { ...parts, keys: parts.written });
+      if (isMember || key === undefined) return "no_role";
+      // A gateway of 0.2.0 beside could not read the session with `own`.
+      const own = olderGateway("own", await parts.written.gateways()) === undefined;
+      await openSession({ key, role, own }, { ...exchange, parts });
+      return undefined;
+    },
+  });
+}
+
+/** The way of a browser to the OpenID provider and back, at one of the ports. */
+interface OpenIdWay {
+  readonly openId: OpenId;
+  readonly badKeys: AdminProof["badKeys"];
+  /** The cookie of a sign-in that is under way. It comes along when the provider sends the browser back. */
+  readonly cookie: string;
+  readonly isSecure: (request: FastifyRequest) => boolean;
+  /** The URL of the page, below which the provider sends the browser back. */
+  readonly page: () => string;
+  /** Opens a session for a proved person, or returns the reason why there is none. */
+  readonly enter: (proved: Proved, exchange: Exchange) => Promise<string | undefined>;
+}
+
+/** Mounts the way to the OpenID provider and back. Refusals are bounded by their address. */
+export function openIdRoutes(server: FastifyInstance, way: OpenIdWay): void {
+  const { openId, page, enter } = way;
+  const callback = (): string => page() + doneUrl.slice("/console".length);
   const keep = (text: string, { request, reply }: Exchange): void => {
-    const { consoleUrl } = parts.addresses();
     const maxAgeMs = text === "" ? 0 : openIdMs;
-    setCookie(reply, { name: openIdCookie, text, maxAgeMs, request, consoleUrl, sameSite: "Lax" });
+    setCookie(reply, { name: way.cookie, text, maxAgeMs, sameSite: "Lax", isSecure: way.isSecure(request) });
   };
   server.get(openIdUrl, async (request, reply) => {
     const begun = await openId.begin(callback());
@@ -101,24 +134,20 @@ function mountOpenId(server: FastifyInstance, openId: OpenId, parts: SignInParts
     const current = new URL(
       callback() + (request.url.includes("?") ? request.url.slice(request.url.indexOf("?")) : ""),
     );
-    const { person } = await parts.badKeys.ask(request.ip, async () => {
-      const found = await openId.finish(current, cookieIn(request, openIdCookie));
-      return { person: found, outcome: typeof found === "string" && found !== "away" ? "invalid" : "valid" };
+    const { refusal } = await way.badKeys.ask(request.ip, async () => {
+      const found = await openId.finish(current, cookieIn(request, way.cookie));
+      keep("", { request, reply });
+      const reason = typeof found === "string" ? found : await enter(found, { request, reply });
+      return { refusal: reason, outcome: reason === undefined || reason === "away" ? "valid" : "invalid" };
     });
-    keep("", { request, reply });
-    const key = typeof person === "string" ? undefined : await keyOfPerson(person, { ...parts, keys: parts.written });
-    const refusal = typeof person === "string" ? person : "no_role";
-    // A gateway of 0.2.0 beside could not read the session with `own`.
-    const own = olderGateway("own", await parts.written.gateways()) === undefined;
-    if (typeof person !== "string" && key !== undefined)
-      await openSession({ key, role: person.role, own }, { request, reply, parts });
-    return reply.header("cache-control", "no-store").redirect(key === undefined ? refusedAt(refusal) : "/console", 303);
+    const next = refusal === undefined ? "/console" : refusedAt(refusal);
+    return reply.header("cache-control", "no-store").redirect(next, 303);
   });
   for (const each of [openIdUrl, doneUrl]) refuseOtherMethods(server, each, ["GET", "HEAD"]);
 }
 
 /** Returns the page that tells of a refusal. It reads a code and no text, so that no link puts words into the page. */
-function refusedAt(refusal: OpenIdRefusal): string {
+function refusedAt(refusal: string): string {
   return `/console#refused=${refusal}`;
 }
 
@@ -140,9 +169,18 @@ async function openSession(
     request: request.id,
   });
   parts.log.info(signedIn, "a browser signed in to the console");
-  const { consoleUrl } = parts.addresses();
-  setCookie(reply, { name: sessionCookie, text: token.text, maxAgeMs: sessionMs, request, consoleUrl });
+  setCookie(reply, {
+    name: sessionCookie,
+    text: token.text,
+    maxAgeMs: sessionMs,
+    isSecure: isSecure(request, parts),
+  });
   return record;
+}
+
+/** True if the browser reaches the console by TLS. */
+function isSecure(request: FastifyRequest, { addresses }: Pick<SignInParts, "addresses">): boolean {
+  return request.protocol === "https" || addresses().consoleUrl.startsWith("https:");
 }
 
 /** Proves a link, which is thereby spent, or a key. */
@@ -165,17 +203,14 @@ interface Cookie {
   readonly text: string;
   readonly maxAgeMs: number;
   readonly sameSite?: "Strict" | "Lax";
-  readonly request: FastifyRequest;
-  readonly consoleUrl: string;
+  readonly isSecure: boolean;
 }
 
-function setCookie(
-  reply: FastifyReply,
-  { name, text, maxAgeMs, sameSite = "Strict", request, consoleUrl }: Cookie,
-): void {
-  const isSecure = request.protocol === "https" || consoleUrl.startsWith("https:");
+/** Adds a cookie that no script reads. */
+export function setCookie(reply: FastifyReply, cookie: Cookie): void {
+  const { name, text, maxAgeMs, sameSite = "Strict" } = cookie;
   const fields = [`${name}=${text}`, "Path=/", "HttpOnly", `SameSite=${sameSite}`, `Max-Age=${maxAgeMs / 1_000}`];
-  void reply.header("set-cookie", [...fields, ...(isSecure ? ["Secure"] : [])].join("; "));
+  void reply.header("set-cookie", [...fields, ...(cookie.isSecure ? ["Secure"] : [])].join("; "));
 }
 
 /** Returns the refusal of a link: a used one, an expired one and an invented one look the same. */

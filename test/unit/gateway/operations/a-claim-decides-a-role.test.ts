@@ -12,6 +12,11 @@ test.each([
   expect(roleIn({ sub: "1", email: "ada@example.org", email_verified }, byEmail)).toBe(role);
 });
 
+test.each([[{}], [[{ ops: "ops" }]], [[["ops"]]], [null], [undefined]])("the claim %j gives no role", (groups) => {
+  const roles = new Map([["ops", "admin"] as const, ["*", "member"] as const]);
+  expect(roleIn({ groups }, { claim: "groups", roles })).toBeUndefined();
+});
+
 test("a claim that is no address needs no verified address, and the highest of its roles counts", () => {
   const roles = new Map([
     ["ops", "operator"],
