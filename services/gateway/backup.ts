@@ -20,7 +20,7 @@ import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { replace } from "#shared/process/state-folder.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { sqliteKeeps, sqliteRoutes } from "#shared/store/sqlite-records.ts";
-import { openUsage, usageKeptDays } from "#shared/usage/usage.ts";
+import { openUsage, usageKeptDays, type UsageTable, usageTables } from "#shared/usage/usage.ts";
 import { clearRedis, copyFromRedis, copyToRedis } from "./backup-redis.ts";
 import { type LimitsBook, nothingToSettle } from "./limits/limits.ts";
 import { SqliteLimitsBook } from "./limits/open-limits.ts";
@@ -235,10 +235,13 @@ async function keepRevoked(store: ActingStore, database: StateDatabase): Promise
 async function copyUsage(from: StateStore, to: { book: LimitsBook; id: string; nowMs: number }): Promise<void> {
   const usage = openUsage(from);
   const nothing = { ...nothingToSettle, renewed: [], growing: [], demands: [] };
+  const tables = Object.keys(usageTables) as UsageTable[];
   let acknowledged = 0;
   for (let ago = usageKeptDays + 1; ago >= -1; ago -= 1) {
     const day = dayOf(to.nowMs - ago * dayMs);
-    const rows = [...(await usage.read({ from: day, to: day })).rows];
+    const kept = tables.filter((table) => ago <= usageTables[table].keptDays + 1);
+    const reads = await Promise.all(kept.map((table) => usage.read({ from: day, to: day }, table)));
+    const rows = reads.flatMap((read) => read.rows);
     for (; rows.length > 0; acknowledged += 1) {
       const page = rows.splice(0, rowsPerSettlement);
       await to.book.settle({ gateway: to.id, sequence: acknowledged + 1, acknowledged, ...nothing, usage: page });

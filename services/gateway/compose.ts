@@ -160,6 +160,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     reader,
     settlements: limited.settlements,
     history,
+    external: records.external,
     responses: new KeptResponses({
       stored: store.responses,
       terms: config.storedResponses,

@@ -59,6 +59,20 @@ const schemaSteps = [
      sealed BLOB NOT NULL, PRIMARY KEY (key_id, id)) STRICT;
    CREATE INDEX responses_by_age ON responses (key_id, stored_at);
    CREATE INDEX responses_by_end ON responses (expires_at);`,
+  `CREATE TABLE usage_of_keys (
+     day TEXT NOT NULL, key_id TEXT NOT NULL, team TEXT NOT NULL, person TEXT NOT NULL, kind TEXT NOT NULL, model TEXT NOT NULL,
+     requests INTEGER NOT NULL, failed INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL,
+     completion_tokens INTEGER NOT NULL, answered INTEGER NOT NULL, first_token_ms INTEGER NOT NULL,
+     duration_ms INTEGER NOT NULL, cost INTEGER NOT NULL,
+     PRIMARY KEY (day, key_id, team, person, kind, model)) STRICT, WITHOUT ROWID;
+   INSERT INTO usage_of_keys SELECT day, key_id, '', '', '', model, requests, failed, prompt_tokens, completion_tokens,
+     answered, first_token_ms, duration_ms, 0 FROM usage;
+   DROP TABLE usage;
+   ALTER TABLE usage_of_keys RENAME TO usage;
+   CREATE TABLE usage_parts (
+     part TEXT NOT NULL, day TEXT NOT NULL, name TEXT NOT NULL, requests INTEGER NOT NULL, failed INTEGER NOT NULL,
+     prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, cost INTEGER NOT NULL,
+     PRIMARY KEY (part, day, name)) STRICT, WITHOUT ROWID;`,
 ];
 
 /**
@@ -94,7 +108,18 @@ const lastBackup = `CREATE TABLE IF NOT EXISTS last_backup (
 /** The sums of ended requests by minute and hour. The file keeps its version, as it does for `responseSums`. */
 const history = `CREATE TABLE IF NOT EXISTS history (slot INTEGER PRIMARY KEY, sums BLOB NOT NULL) STRICT`;
 
-const lists = ["keys", "machines", "machine_keys", "routes", "keeps", "usage", "audit", "sign_ins", "known_models"];
+const lists = [
+  "keys",
+  "machines",
+  "machine_keys",
+  "routes",
+  "keeps",
+  "usage",
+  "usage_parts",
+  "audit",
+  "sign_ins",
+  "known_models",
+];
 const tables = [...lists, "pepper", "site"];
 
 /**

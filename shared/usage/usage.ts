@@ -17,26 +17,70 @@ const usageCounts = z.strictObject({
   answered: usageCount,
   firstTokenMs: usageCount,
   durationMs: usageCount,
+  /** In millionths of the currency of the site. */
+  cost: usageCount,
 });
 export type UsageCounts = Readonly<z.infer<typeof usageCounts>>;
 export type UsageMetric = keyof UsageCounts;
 export const usageMetrics: readonly UsageMetric[] = usageCounts.keyof().options;
 
-/** The usage of one key and one model in one day (UTC). */
+/** The usage of one day (UTC). A row that was read has the parts of its table alone. */
 export const usageRow = usageCounts.extend({
   day: z.string().regex(/^\d{4}-\d{2}-\d{2}$/),
+  /** Empty in sums of machines and of end users. */
   keyId: z.string(),
+  team: z.string().nullable(),
+  /** The digest of the person. */
+  person: z.string().nullable(),
+  /** The kind of machine that answered; null for an own one. */
+  kind: z.literal("external").nullable(),
   /** Null for requests without a model that the key may use. */
   model: z.string().nullable(),
+  /** Null for requests that no machine took. */
+  machine: z.string().nullable(),
+  /** `<key id>:<digest>` of the end user of an app. */
+  endUser: z.string().nullable(),
 });
 export type UsageRow = Readonly<z.infer<typeof usageRow>>;
+
+/** A usage row without parts and without counts. */
+export const noUsage: Omit<UsageRow, "day"> = {
+  ...(Object.fromEntries(usageMetrics.map((metric) => [metric, 0])) as UsageCounts),
+  keyId: "",
+  team: null,
+  person: null,
+  kind: null,
+  model: null,
+  machine: null,
+  endUser: null,
+};
 
 /** Days that rows are kept. */
 export const usageKeptDays = 400;
 
-/** Reads usage rows, sorted by day, key and model. */
+/** The counts that are kept of machines and end users. Redis pays for each count of a request. */
+const workMetrics: readonly UsageMetric[] = ["requests", "failed", "promptTokens", "completionTokens", "cost"];
+
+/**
+ * The tables of usage: the parts of their rows, and whether these tell models apart. Rows that differ in other parts only are
+ * added up. A row without the first part is in no row of the table.
+ */
+export const usageTables = {
+  keys: {
+    at: "usage",
+    parts: ["keyId", "team", "person", "kind"],
+    byModel: true,
+    metrics: usageMetrics,
+    keptDays: usageKeptDays,
+  },
+  machines: { at: "usage-machines", parts: ["machine"], byModel: false, metrics: workMetrics, keptDays: usageKeptDays },
+  users: { at: "usage-users", parts: ["endUser"], byModel: false, metrics: workMetrics, keptDays: 35 },
+} as const;
+export type UsageTable = keyof typeof usageTables;
+
+/** Reads the rows of a table, by default those of keys, sorted by day and parts. */
 export interface UsageRows {
-  read(days: Days): Promise<UsageRead>;
+  read(days: Days, table?: UsageTable): Promise<UsageRead>;
 }
 
 /** The rows of some days, and the number of those that are left out: their counts are more than any machine can have used. */
@@ -48,9 +92,10 @@ export interface UsageRead {
 /** Returns the usage records of the store that holds the keys. */
 export function openUsage(state: StateStore): UsageRows {
   return {
-    async read(days) {
-      const found = state.kind === "redis" ? await readRedis(state.redis, days) : readSqlite(state.database, days);
-      const rows = found.flatMap((row) => usageRow.safeParse(row).data ?? []);
+    async read(days, table = "keys") {
+      const found =
+        state.kind === "redis" ? await readRedis(state.redis, days, table) : readSqlite(state.database, days, table);
+      const rows = found.flatMap((row) => usageRow.safeParse({ ...noUsage, ...row }).data ?? []);
       return { rows: rows.sort(compareUsage), unread: found.length - rows.length };
     },
   };
@@ -66,69 +111,90 @@ export function addUsage<Counts extends UsageCounts>(one: Counts, other: UsageCo
   return { ...one, ...Object.fromEntries(usageMetrics.map((metric) => [metric, one[metric] + other[metric]])) };
 }
 
-/** Compares rows by day, key and model; rows without a model come first. */
+const usageParts = ["keyId", "model", "team", "person", "kind", "machine", "endUser"] as const;
+
+/** Returns a name that rows of one day and the same parts have alike. */
+export function nameOfUsage(row: UsageRow): string {
+  return JSON.stringify([row.day, ...usageParts.map((part) => row[part])]);
+}
+
+/** Compares rows by day, key, model and the other parts; rows without a part come first. */
 export function compareUsage(one: UsageRow, other: UsageRow): number {
-  return compareText(one.day, other.day) || compareText(one.keyId, other.keyId) || compareText(one.model, other.model);
+  const differing = usageParts.find((part) => one[part] !== other[part]);
+  return compareText(one.day, other.day) || (differing ? compareText(one[differing], other[differing]) : 0);
 }
 
 /** The sorted set of all days with usage rows. */
 export const redisUsageDaysAt = "usage-days";
 
-/** The hash of one day. Each day has its own hash, so that an old day expires as a whole. */
-const redisUsageAt = (day: string): string => `usage:${day}`;
-
 /**
- * Returns where a row is added to in Redis. The fields of the hash are `<key id>:<metric>:<model>`, without the last part
- * when there is no model. A key id and a metric have no colon; a model may have any character.
+ * Returns where rows are added to in Redis: a hash for each table and day, so that an old day expires as a whole. Its fields
+ * are `<parts>:<metric>:<model>`, without the last when there is no model. The parts have slashes between, without those at
+ * the end that are null. A model may have any character; slashes and colons of the parts are escaped.
  */
-export function usageInRedis(row: UsageRow) {
-  const model = row.model === null ? "" : `:${row.model}`;
-  const fields: [field: string, count: number][] = [];
-  for (const metric of usageMetrics)
-    if (row[metric] !== 0) fields.push([`${row.keyId}:${metric}${model}`, row[metric]]);
-  return { day: row.day, at: redisUsageAt(row.day), fields };
+export function usageInRedis(rows: readonly UsageRow[]) {
+  const hashes = new Map<string, { day: string; at: string; keptDays: number; counts: Map<string, number> }>();
+  for (const row of rows) {
+    for (const { at: name, parts, byModel, metrics, keptDays } of Object.values(usageTables)) {
+      if (!row[parts[0]]) continue;
+      const at = `${name}:${row.day}`;
+      const { counts } = hashes.getOrInsertComputed(at, () => ({ day: row.day, at, keptDays, counts: new Map() }));
+      const told = parts.slice(0, parts.findLastIndex((part) => row[part]) + 1);
+      const first = told.map((part) => encodeURIComponent(row[part] ?? "")).join("/");
+      const last = byModel && row.model !== null ? `:${row.model}` : "";
+      for (const metric of metrics) {
+        const field = `${first}:${metric}${last}`;
+        if (row[metric] !== 0) counts.set(field, (counts.get(field) ?? 0) + row[metric]);
+      }
+    }
+  }
+  return Array.from(hashes.values(), ({ counts, ...hash }) => ({ ...hash, fields: [...counts] }));
 }
 
-const usageField = /^(?<keyId>[^:]*):(?<metric>[^:]*)(?::(?<model>.*))?$/su;
+const usageField = /^(?<parts>[^:]*):(?<metric>[^:]*)(?::(?<model>.*))?$/su;
 const daysReply = z.array(z.string());
 const fieldsPerPage = 1_000;
 
 /** Reads day by day and in pages, so that no amount of data blocks Redis. */
-async function readRedis(redis: RedisConnection, { from, to }: Days): Promise<object[]> {
+async function readRedis(redis: RedisConnection, { from, to }: Days, table: UsageTable): Promise<object[]> {
   const reply = await redis.run("tell the days of usage", (client) =>
     client.zrangebylex(redisUsageDaysAt, `[${from}`, `[${to}`),
   );
   const rows: object[] = [];
-  for (const day of daysReply.parse(reply)) rows.push(...rowsOf(day, await fieldsOf(redis, day)));
+  for (const day of daysReply.parse(reply)) {
+    const fields = await fieldsOf(redis, `${usageTables[table].at}:${day}`);
+    rows.push(...rowsOf(day, fields, usageTables[table].parts));
+  }
   return rows;
 }
 
 /** Reads all fields of a day. A field that HSCAN returns twice has the same count, or a later one. */
-async function fieldsOf(redis: RedisConnection, day: string): Promise<Readonly<Record<string, string>>> {
+async function fieldsOf(redis: RedisConnection, at: string): Promise<Readonly<Record<string, string>>> {
   const fields: Record<string, string> = {};
   let cursor = "0";
   do {
     const [next, reply] = await redis.run("read the usage of a day", (client) =>
-      client.hscan(redisUsageAt(day), cursor, "COUNT", fieldsPerPage),
+      client.hscan(at, cursor, "COUNT", fieldsPerPage),
     );
-    for (let at = 0; at < reply.length; at += 2) fields[reply[at] ?? ""] = reply[at + 1] ?? "";
+    for (let each = 0; each < reply.length; each += 2) fields[reply[each] ?? ""] = reply[each + 1] ?? "";
     cursor = next;
   } while (cursor !== "0");
   return fields;
 }
 
-function rowsOf(day: string, fields: Readonly<Record<string, string>>): object[] {
+function rowsOf(day: string, fields: Readonly<Record<string, string>>, parts: readonly string[]): object[] {
   const rows = new Map<string, Record<string, unknown>>();
   for (const [field, count] of Object.entries(fields)) {
-    const { keyId, metric, model = null } = usageField.exec(field)?.groups ?? {};
+    const { parts: written = "", metric, model = null } = usageField.exec(field)?.groups ?? {};
     if (!isMetric(metric)) continue;
-    const row = rows.getOrInsertComputed(JSON.stringify([keyId, model]), () => ({ day, keyId, model, ...noUsage }));
+    const row = rows.getOrInsertComputed(JSON.stringify([written, model]), () => {
+      const values = written.split("/").map((each, at) => [parts[at], decodeURIComponent(each) || null]);
+      return { day, model, ...Object.fromEntries(values) };
+    });
     row[metric] = Number(count);
   }
   return [...rows.values()];
 }
-
-export const noUsage: UsageCounts = usageCounts.parse(Object.fromEntries(usageMetrics.map((metric) => [metric, 0])));
 
 /** Returns true for a metric of this build. A newer build may store others. */
 function isMetric(name: string | undefined): name is UsageMetric {
@@ -136,18 +202,29 @@ function isMetric(name: string | undefined): name is UsageMetric {
 }
 
 /**
- * The table stores an empty text for no model, since the model is part of its key. Node's SQLite refuses to read a number
- * that is no safe integer, so tokens are read up to the first of those.
+ * A column has an empty text for no part, since the parts are the key of the table. Node's SQLite refuses to read a number
+ * that is no safe integer, so tokens and costs are read up to the first of those.
  */
-function readSqlite(database: StateDatabase, { from, to }: Days): readonly object[] {
+function readSqlite(database: StateDatabase, { from, to }: Days, table: UsageTable): readonly object[] {
+  if (table === "keys")
+    return database.read(
+      "read usage",
+      (sql) => sql.all`
+        SELECT day, key_id AS keyId, nullif(team, '') AS team, nullif(person, '') AS person, nullif(kind, '') AS kind,
+          nullif(model, '') AS model, requests, failed,
+          nullif(min(prompt_tokens, ${unsafe}), ${unsafe}) AS promptTokens,
+          nullif(min(completion_tokens, ${unsafe}), ${unsafe}) AS completionTokens,
+          answered, first_token_ms AS firstTokenMs, duration_ms AS durationMs, nullif(min(cost, ${unsafe}), ${unsafe}) AS cost
+        FROM usage WHERE day BETWEEN ${from} AND ${to}`,
+    );
   return database.read(
     "read usage",
     (sql) => sql.all`
-      SELECT day, key_id AS keyId, nullif(model, '') AS model, requests, failed,
+      SELECT day, iif(part = 'machine', name, NULL) AS machine, iif(part = 'endUser', name, NULL) AS endUser, requests, failed,
         nullif(min(prompt_tokens, ${unsafe}), ${unsafe}) AS promptTokens,
         nullif(min(completion_tokens, ${unsafe}), ${unsafe}) AS completionTokens,
-        answered, first_token_ms AS firstTokenMs, duration_ms AS durationMs
-      FROM usage WHERE day BETWEEN ${from} AND ${to}`,
+        nullif(min(cost, ${unsafe}), ${unsafe}) AS cost
+      FROM usage_parts WHERE part = ${usageTables[table].parts[0]} AND day BETWEEN ${from} AND ${to}`,
   );
 }
 

@@ -2,7 +2,7 @@ import { Sums } from "#shared/history/sums.ts";
 import { dayMs, dayOf } from "#shared/process/clock.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import type { WrittenRecord } from "#shared/requests/request-record.ts";
-import type { UsageRow } from "#shared/usage/usage.ts";
+import { noUsage, type UsageRow } from "#shared/usage/usage.ts";
 import type { SeededRandom } from "../harness/seeded-random.ts";
 import { type SomebodysMachine, somebodysMachines } from "./somebodys-machines.ts";
 
@@ -140,16 +140,6 @@ export function sumsOf(records: readonly WrittenRecord[]): ReadonlyMap<number, S
   }
   return minutes;
 }
-
-const noUsage = {
-  requests: 0,
-  failed: 0,
-  promptTokens: 0,
-  completionTokens: 0,
-  answered: 0,
-  firstTokenMs: 0,
-  durationMs: 0,
-};
 
 function pick<T>(choices: readonly T[], random: SeededRandom): T {
   const [first, ...others] = choices;

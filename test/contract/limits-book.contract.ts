@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import { compareUsage, type UsageRow, type UsageRows } from "#shared/usage/usage.ts";
+import { compareUsage, noUsage, type UsageRow, type UsageRows } from "#shared/usage/usage.ts";
 import {
   noSeat,
   type Admission,
@@ -348,6 +348,52 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       ]);
     });
 
+    test("the use of teams, people, machines and end users adds up to that of all, also if it is sent again", async () => {
+      const {
+        books: [here, there],
+        usage,
+      } = await openBook();
+      const team = { team: "a/b:c ü", person: "ab".repeat(32) };
+      const endUser = "abcdefABCDEF:0f";
+      const counts = { promptTokens: 7, completionTokens: 3, answered: 1, firstTokenMs: 4, durationMs: 5, cost: 6 };
+      const rows = [
+        rowOf({ machine: "attic", endUser, ...counts }),
+        rowOf({ machine: "cellar", endUser: "abcdefABCDEF:1f", ...counts }),
+        rowOf({ machine: "cloud", kind: "external", ...counts }),
+        rowOf({ machine: "attic", ...team, ...counts }),
+        rowOf({ machine: "cloud", ...team, kind: "external", ...counts }),
+        rowOf({ model: null, failed: 1 }),
+      ];
+      const settlement = settlementOf({ usage: rows });
+      for (let again = 0; again < 2; again += 1) await here.settle(settlement);
+      await there.settle(settlementOf({ gateway: "another", usage: rows.slice(0, 1) }));
+      const twice = { requests: 2, promptTokens: 14, completionTokens: 6, cost: 12 };
+      const thrice = { requests: 3, promptTokens: 21, completionTokens: 9, cost: 18 };
+      const once = { requests: 1, promptTokens: 7, completionTokens: 3, cost: 6 };
+      const sum = (of: Partial<UsageRow>, used: Partial<UsageRow>) => ({
+        ...noUsage,
+        day: "9998-02-01",
+        ...of,
+        ...used,
+      });
+      expect((await usage.read(allDays)).rows).toEqual([
+        rowOf({ model: null, failed: 1 }),
+        rowOf({ ...thrice, answered: 3, firstTokenMs: 12, durationMs: 15 }),
+        rowOf({ kind: "external", ...counts }),
+        rowOf({ ...team, ...counts }),
+        rowOf({ ...team, kind: "external", ...counts }),
+      ]);
+      expect((await usage.read(allDays, "machines")).rows).toEqual([
+        sum({ machine: "attic" }, thrice),
+        sum({ machine: "cellar" }, once),
+        sum({ machine: "cloud" }, twice),
+      ]);
+      expect((await usage.read(allDays, "users")).rows).toEqual([
+        sum({ endUser }, twice),
+        sum({ endUser: "abcdefABCDEF:1f" }, once),
+      ]);
+    });
+
     test("a settlement that is sent again is booked once", async () => {
       const {
         books: [book],
@@ -522,16 +568,11 @@ export function settlementOf(settlement: Partial<Settlement>): Settlement {
 /** A row of a day far in the future, so that nothing of it expires whenever the test runs. */
 export function rowOf(row: Partial<UsageRow>): UsageRow {
   return {
+    ...noUsage,
     day: "9998-02-01",
     keyId: "abcdefABCDEF",
     model: "llama3",
     requests: 1,
-    failed: 0,
-    promptTokens: 0,
-    completionTokens: 0,
-    answered: 0,
-    firstTokenMs: 0,
-    durationMs: 0,
     ...row,
   };
 }

@@ -1,5 +1,6 @@
 import { checkKey } from "#shared/records/judge-key.ts";
 import { expect, test } from "vitest";
+import { noUsage } from "#shared/usage/usage.ts";
 import { keyId, parseKeyToken, type KeyId } from "#shared/keys/key-token.ts";
 import { sqlitePlace } from "../contract/key-store-place.ts";
 import { AdminOnStore, peppers, type Method, type Told } from "../unit/gateway/operations/admin-on-a-store.ts";
@@ -174,6 +175,7 @@ test("usage is told by day, key and model, for the days and the key that are ask
   api.clock.setWall(Date.UTC(2026, 1, 10, 12));
   const counts = { requests: 3, failed: 1, promptTokens: 10, completionTokens: 20 };
   const row = {
+    ...noUsage,
     day: "2026-02-01",
     keyId: anId,
     model: "llama3",

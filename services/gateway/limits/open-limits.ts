@@ -3,7 +3,7 @@ import type { SqlTags, StateDatabase } from "#shared/store/state-database.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { keptRequestsDefault, type KeptRequests } from "#shared/requests/request-records.ts";
-import { madeOf, usageKeptDays } from "#shared/usage/usage.ts";
+import { madeOf, usageKeptDays, usageTables } from "#shared/usage/usage.ts";
 import type {
   Admission,
   Demand,
@@ -156,6 +156,11 @@ export class SqliteLimitsBook implements Limits, LimitsBook {
       sql.run`
         DELETE FROM usage WHERE day <
         (SELECT date(max(value ->> 'day'), ${kept}) FROM json_each(${rows}))`,
+      ...[usageTables.machines, usageTables.users].map(
+        ({ parts, keptDays }) => sql.run`
+          DELETE FROM usage_parts WHERE part = ${parts[0]} AND day <
+          (SELECT date(max(value ->> 'day'), ${`-${keptDays} days`}) FROM json_each(${rows}))`,
+      ),
       sql.run`
         INSERT INTO requests (id, at, record)
         SELECT value ->> 'id', value ->> 'at', value FROM json_each(${records})`,
@@ -172,13 +177,15 @@ const tokensMax = Number.MAX_SAFE_INTEGER;
 /** The most tokens that a row holds. It is left out of lists then, and grows no further. */
 const tokensKeptMax = BigInt(tokensMax) + 1n;
 
+/** Adds rows to the tables of usage. A row of version 0.2.0 has neither cost nor the newer parts. */
 function addUsageRows(sql: SqlTags, rows: string): void {
   sql.run`
     INSERT INTO usage
-    SELECT value ->> 'day', value ->> 'keyId', coalesce(value ->> 'model', ''), value ->> 'requests',
+    SELECT value ->> 'day', value ->> 'keyId', coalesce(value ->> 'team', ''), coalesce(value ->> 'person', ''),
+      coalesce(value ->> 'kind', ''), coalesce(value ->> 'model', ''), value ->> 'requests',
       value ->> 'failed', value ->> 'promptTokens', value ->> 'completionTokens', value ->> 'answered',
-      value ->> 'firstTokenMs', value ->> 'durationMs'
-    FROM json_each(${rows}) WHERE true
+      value ->> 'firstTokenMs', value ->> 'durationMs', coalesce(value ->> 'cost', 0)
+    FROM json_each(${rows}) WHERE value ->> 'keyId' <> ''
     ON CONFLICT DO UPDATE SET
       requests = requests + excluded.requests,
       failed = failed + excluded.failed,
@@ -186,7 +193,19 @@ function addUsageRows(sql: SqlTags, rows: string): void {
       completion_tokens = min(completion_tokens + excluded.completion_tokens, ${tokensKeptMax}),
       answered = answered + excluded.answered,
       first_token_ms = first_token_ms + excluded.first_token_ms,
-      duration_ms = duration_ms + excluded.duration_ms`;
+      duration_ms = duration_ms + excluded.duration_ms,
+      cost = min(cost + excluded.cost, ${tokensKeptMax})`;
+  sql.run`
+    INSERT INTO usage_parts
+    SELECT part.value, used.value ->> 'day', used.value ->> part.value, used.value ->> 'requests', used.value ->> 'failed',
+      used.value ->> 'promptTokens', used.value ->> 'completionTokens', coalesce(used.value ->> 'cost', 0)
+    FROM json_each(${rows}) AS used, json_each('["machine","endUser"]') AS part WHERE used.value ->> part.value IS NOT NULL
+    ON CONFLICT DO UPDATE SET
+      requests = requests + excluded.requests,
+      failed = failed + excluded.failed,
+      prompt_tokens = min(prompt_tokens + excluded.prompt_tokens, ${tokensKeptMax}),
+      completion_tokens = min(completion_tokens + excluded.completion_tokens, ${tokensKeptMax}),
+      cost = min(cost + excluded.cost, ${tokensKeptMax})`;
 }
 
 /**

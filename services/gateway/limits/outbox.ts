@@ -1,5 +1,5 @@
 import type { Log } from "#shared/process/log.ts";
-import { addUsage, type UsageRow } from "#shared/usage/usage.ts";
+import { addUsage, nameOfUsage, type UsageRow } from "#shared/usage/usage.ts";
 import {
   type Charge,
   nothingToSettle,
@@ -9,7 +9,7 @@ import {
   type Settlement,
 } from "./limits.ts";
 
-/** The most rows that wait to be booked, each of a day, a key and a model. */
+/** The most rows that wait to be booked, each of a day and other parts. */
 export const unwrittenRowsMax = 10_000;
 
 /**
@@ -37,7 +37,7 @@ export class Outbox {
   /** Requests under way, with their numbers once the book was told of them. */
   readonly #running = new Map<RunningRequest, number | undefined>();
   #runningIds = 0;
-  /** The sums of all rows that wait, by day, key and model. */
+  /** The sums of all rows that wait, by day and parts. */
   #rows = new Map<string, UsageRow>();
   #ended: EndedAt[] = [];
   #requests: string[] = [];
@@ -96,14 +96,20 @@ export class Outbox {
 
   /** Adds a row of usage, and the record of its request. */
   count(usage: UsageRow, request: string | undefined): void {
-    const name = JSON.stringify([usage.day, usage.keyId, usage.model]);
-    const sum = this.#rows.get(name);
-    if (sum !== undefined) this.#rows.set(name, addUsage(sum, usage));
-    else if (this.#rows.size < this.#rowsMax) this.#rows.set(name, usage);
-    else this.#uncounted += usage.requests;
+    // Many end users must not keep the use of keys out.
+    if (!this.#add(usage) && !this.#add({ ...usage, machine: null, endUser: null })) this.#uncounted += usage.requests;
     if (request === undefined) return;
     if (this.#requests.length < this.#rowsMax) this.#requests.push(request);
     else this.#unrecorded += 1;
+  }
+
+  /** Adds to the sum of rows with the same parts. False if there are too many sums for another one. */
+  #add(usage: UsageRow): boolean {
+    const name = nameOfUsage(usage);
+    const sum = this.#rows.get(name);
+    if (sum === undefined && this.#rows.size >= this.#rowsMax) return false;
+    this.#rows.set(name, sum === undefined ? usage : addUsage(sum, usage));
+    return true;
   }
 
   /** Beyond `rowsMax` an end is dropped, without lasting harm: a seat that is not renewed expires. */

@@ -219,7 +219,7 @@ function usedOf(usage: readonly UsageRow[]) {
       spent.push({ at: spentAt(keyId, name), endsAtMs, tokens });
     }
   }
-  return { spent, usage: usage.map(usageInRedis) };
+  return { spent, usage: usageInRedis(usage) };
 }
 
 interface SharedLimitsOptions {

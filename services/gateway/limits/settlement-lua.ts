@@ -46,7 +46,7 @@ local function count(used, times)
       if add("HINCRBY", name, field[1], by) == by then isNew = true end
     end
     if isNew then
-      call("EXPIRE", name, ${usageKeptDays * daySeconds})
+      call("EXPIRE", name, (each.keptDays or ${usageKeptDays}) * ${daySeconds})
       call("ZADD", prefix .. "${redisUsageDaysAt}", 0, each.day)
       call("ZREMRANGEBYRANK", prefix .. "${redisUsageDaysAt}", 0, -${usageKeptDays + 2})
     end

@@ -87,6 +87,7 @@ export interface InferenceDependencies {
   readonly resumer: AnswerResumer;
   readonly idempotencyRecords: IdempotencyRecords;
   readonly settlements: Settlements;
+  readonly external: ReadonlySet<string>;
   /** Absent where no machine goes on with what another one began. */
   readonly continuations?: ContinuationRoom | undefined;
   readonly modelRoutes: Pick<RouteRecords, "table">;

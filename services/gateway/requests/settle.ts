@@ -68,6 +68,8 @@ export interface SettleParts {
   readonly clock: Clock;
   readonly log: Pick<Log, "warn">;
   readonly meter?: AnswerMeter | undefined;
+  /** The machines that run their models elsewhere. */
+  readonly external: ReadonlySet<string>;
   readonly history: { add(ended: EndedSums, answer: EndedAnswer): void };
 }
 
@@ -79,7 +81,7 @@ export function settle(request: ToldRequest & RunningRequest, parts: SettleParts
   const reported = reportedTokens(request);
   const counted = believed(request, reported);
   const facts = factsOf(request, counted);
-  const usage = usageRow(request, counted, outcome, clock);
+  const usage = usageRow(request, counted, outcome, parts);
   if (reservation !== undefined && machine === undefined) early?.forget(reservation.limits);
   const refusedBefore = outcome !== "ok" && tried.length === 0 ? recorded?.refused(request.key.id) : 0;
   const isRecorded = recorded !== undefined && refusedBefore !== undefined;
@@ -98,12 +100,12 @@ export function settle(request: ToldRequest & RunningRequest, parts: SettleParts
 }
 
 /** Returns what is booked of a request if its gateway is killed now; undefined while no machine works for it. */
-export function usedNow(request: ToldRequest, { clock }: SettleParts): UsageRow | undefined {
+export function usedNow(request: ToldRequest, parts: SettleParts): UsageRow | undefined {
   const { machine, toldTokens = Infinity, countedTokens = 0 } = request.answer;
   if (machine === undefined) return undefined;
   const taken = believed(request, reportedTokens(request));
   const completionTokens = Math.min(taken.completionTokens, Math.max(0, toldTokens - countedTokens));
-  return usageRow(request, { ...taken, completionTokens }, request.outcome ?? "gateway_lost", clock);
+  return usageRow(request, { ...taken, completionTokens }, request.outcome ?? "gateway_lost", parts);
 }
 
 /** Returns the record of a request for that case, as JSON; undefined where none are kept. */
@@ -196,9 +198,10 @@ function usageRow(
   told: ToldRequest,
   { promptTokens, completionTokens }: TokenCounts,
   outcome: RequestOutcome,
-  clock: Clock,
+  { clock, external }: Pick<SettleParts, "clock" | "external">,
 ): UsageRow {
   const { answer, once, startedAtMs } = told;
+  const { machine = null } = answer;
   const isCounted = answer.countedTokens !== undefined;
   const hasLeft = outcome === "client_closed";
   // A client may give up the gateway at which it wanted to resume its answer.
@@ -211,7 +214,12 @@ function usageRow(
   return {
     day: budgetPeriodAt("day", clock.wall()).name,
     keyId: told.key.id,
+    team: null,
+    person: null,
+    kind: machine !== null && external.has(machine) ? "external" : null,
     model: bookedModel(told, outcome),
+    machine,
+    endUser: null,
     requests: isResumed ? 0 : 1,
     failed: outcome === "ok" || answer.isMoved || comesBack ? 0 : 1,
     promptTokens,
@@ -219,6 +227,7 @@ function usageRow(
     answered: firstAtMs === undefined ? 0 : 1,
     firstTokenMs: firstAtMs === undefined ? 0 : Math.round(firstAtMs - startedAtMs),
     durationMs: Math.round(clock.now() - startedAtMs),
+    cost: 0,
   };
 }
 

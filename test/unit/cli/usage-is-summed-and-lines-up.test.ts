@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { UsageRow } from "#shared/usage/usage.ts";
+import { noUsage, type UsageRow } from "#shared/usage/usage.ts";
 import { type FiguresOfDay, meansOf, sumUsage, totalUsage } from "#shared/usage/sum-usage.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { SqliteLimitsBook } from "../../../services/gateway/limits/open-limits.ts";
@@ -7,6 +7,7 @@ import { commandLine } from "./command-line.ts";
 
 function row(day: string, keyId: string, model: string | null, requests: number): UsageRow {
   return {
+    ...noUsage,
     day,
     keyId,
     model,

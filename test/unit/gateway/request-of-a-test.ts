@@ -62,7 +62,7 @@ export function requestFor(
   const from = { address: "10.0.0.7", path: "/v1/chat/completions", headers };
   return new ModelRequest(
     { id: "req_1", key: record, from, leaving: new AbortController() },
-    { limits, settlements, clock, log, history: { add: () => undefined } },
+    { limits, settlements, clock, log, external: new Set(), history: { add: () => undefined } },
   );
 }
 

@@ -1,7 +1,7 @@
 import { setImmediate as turnEnd } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
-import type { UsageRow } from "#shared/usage/usage.ts";
+import { noUsage, type UsageRow } from "#shared/usage/usage.ts";
 import type {
   Charge,
   Growth,
@@ -35,6 +35,7 @@ class HeldBook implements Pick<LimitsBook, "settle"> {
 }
 
 const rowOf = (row: Partial<UsageRow> = {}): UsageRow => ({
+  ...noUsage,
   day: "2026-01-01",
   keyId: "abcdefABCDEF",
   model: "llama3",

@@ -7,7 +7,7 @@ import type { KeyLimits } from "#shared/records/key-record.ts";
 import type { Admission, Demand, Limits } from "../../../../services/gateway/limits/limits.ts";
 import { windowTokensMax } from "../../../../services/gateway/limits/token-estimates.ts";
 import type { ModelRequest } from "../../../../services/gateway/requests/request.ts";
-import type { UsageRow } from "#shared/usage/usage.ts";
+import { noUsage, type UsageRow } from "#shared/usage/usage.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 import { payloadOf, plainly } from "../../../harness/answer-payload.ts";
 import { StoreOfATest } from "../keys/keys-of-a-test.ts";
@@ -64,7 +64,16 @@ test("the usage of a request is what its machine says, with the machine, the fir
   account.close(200);
   const counts = { requests: 1, failed: 0, promptTokens: 12, completionTokens: 34, answered: 1 };
   expect(await usage()).toEqual([
-    { day: "2026-01-01", keyId, model: "llama3", ...counts, firstTokenMs: 100, durationMs: 200 },
+    {
+      ...noUsage,
+      machine: "attic",
+      day: "2026-01-01",
+      keyId,
+      model: "llama3",
+      ...counts,
+      firstTokenMs: 100,
+      durationMs: 200,
+    },
   ]);
   const answer = { machine: "attic", firstTokenMs: 100, endedMs: 200, promptTokens: 12, completionTokens: 34 };
   expect(account.facts).toMatchObject({ key: keyId, model: "llama3", outcome: "ok", answer });
