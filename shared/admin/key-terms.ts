@@ -16,7 +16,7 @@ interface Row {
   /** The first version whose gateways read the term. Those of 0.2.0 read the terms without one. */
   readonly since?: string;
   /** The term without which this one means nothing. */
-  readonly needs?: string;
+  readonly needs?: "end_users";
 }
 
 export type TermRow = Row &

@@ -359,7 +359,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/cli/site": 850,
   "services/cli/terminal": 690,
   "services/console": 3_110,
-  "services/console/pages": 4_080,
+  "services/console/pages": 4_150,
   "services/gateway": 1_710,
   "services/gateway/apis": 6_990,
   "services/gateway/chats": 980,

@@ -5,17 +5,16 @@ import { to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
 import { Confirm, Dialog, FormDialog, WindowButton } from "../dialogs.tsx";
 import { ActionForm, Choice, LinkButton } from "../forms.tsx";
-import { Answered, type Fact, Facts, FaultNotice, Page, Section } from "../parts.tsx";
+import { type Fact, Facts, FaultNotice, Page, Section } from "../parts.tsx";
 import { numberText } from "../quantity.ts";
 import { mayChangeKeys } from "../session.ts";
-import { sumBy, sumOf } from "../usage-sums.ts";
 import { Expiry, KeyName, KeyState, Name, Names, Time } from "../values.tsx";
 import { Refused } from "./chosen-keys.tsx";
 import { type Issued, IssuedDialog } from "./issue-key.tsx";
 import { bodyOf, TermFields, termsOf, TtlField } from "./key-terms.tsx";
 import { BudgetUsed, type KeyUses, LastUsed, useKeyUses } from "./key-use.tsx";
-import { TrailTable } from "./trail-table.tsx";
-import { UsageTable } from "./usage-table.tsx";
+import { TrailOf } from "./trail-table.tsx";
+import { UsageOf } from "./usage-table.tsx";
 
 export function OneKey({ id }: { readonly id: string }) {
   const { answer: key, fault } = useAnswer("GET /keys/{id}", { params: { id } });
@@ -52,8 +51,8 @@ export function OneKey({ id }: { readonly id: string }) {
           ]}
         />
       </Section>
-      <UsageOf id={id} />
-      <TrailOf id={id} />
+      <UsageOf asked={{ key: id }} />
+      <TrailOf object="key" asked={{ key: id }} />
       <p class="actions">
         <LinkButton text="Requests of this key" href={to(["requests"], { key: id })} />
       </p>
@@ -68,36 +67,6 @@ function termFacts(key: ShownKey, uses: KeyUses): readonly Fact[] {
     if (name === "budget" && key.budget !== null) return [title, <BudgetUsed shown={key} uses={uses} />];
     return [title, termText(row, key, numberText) ?? usual];
   });
-}
-
-function UsageOf({ id }: { readonly id: string }) {
-  const usage = useAnswer("GET /usage", { query: { key: id } });
-  return (
-    <Section title="Usage of the last 30 days" aside={<a href={to(["usage"], { key: id, by: "day" })}>By day</a>}>
-      <Answered of={usage}>
-        {({ data }) => (
-          <UsageTable
-            name="usage"
-            caption="Usage by model"
-            sums={sumBy(data, "model")}
-            total={sumOf("all", data)}
-            part="model"
-          />
-        )}
-      </Answered>
-    </Section>
-  );
-}
-
-function TrailOf({ id }: { readonly id: string }) {
-  const trail = useAnswer("GET /log", { query: { key: id, limit: 20 } });
-  return (
-    <Section title="Trail of this key">
-      <Answered of={trail}>
-        {({ data }) => <TrailTable name="trail" caption="Trail of this key" rows={data.toReversed()} />}
-      </Answered>
-    </Section>
-  );
 }
 
 function KeyActions({ shown: key }: { readonly shown: ShownKey }) {

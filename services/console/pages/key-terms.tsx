@@ -1,7 +1,14 @@
 import { Fragment } from "preact";
 import type { SentTo } from "#shared/admin/admin-call.ts";
 import { countText, readCount, readDuration } from "#shared/process/quantities.ts";
-import { type ShownTerms, type TermName, type TermRow, termRows } from "#shared/admin/key-terms.ts";
+import {
+  type GivenTerms,
+  keyTerms,
+  type ShownTerms,
+  type TermName,
+  type TermRow,
+  termRows,
+} from "#shared/admin/key-terms.ts";
 import { allows } from "#shared/records/match-scope.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
 import { ApiFault } from "../admin-api.ts";
@@ -35,21 +42,25 @@ function periodIn(value: ShownTerms[TermName]): string {
   return typeof value === "object" && value !== null && "per" in value ? value.per : "month";
 }
 
-/** Returns the terms as the admin API takes them. Null takes a limit away. */
+/** Returns the terms of a key as the admin API takes them. */
 export function bodyOf(terms: Terms): SentTo<"POST /keys">["body"] {
-  const valueOf = ([name, { kind }]: (typeof termRows)[number]): unknown => {
-    const text = terms[name].trim();
+  return { name: terms.name, scopes: listIn(terms.scopes), ...givenIn(terms, termRows) };
+}
+
+/** Returns the terms of some rows as the admin API takes them. Null takes a limit away. `at` stands before each parameter. */
+export function givenIn(terms: Terms, rows: typeof termRows, at = ""): GivenTerms {
+  const valueOf = ([name, { kind, needs }]: (typeof termRows)[number]): unknown => {
+    const text = needs === undefined || terms[needs] !== "" ? terms[name].trim() : "";
     if (kind === "mark") return text === "yes";
     if (text === "") return null;
     if (kind === "machines") return listIn(text);
     if (kind === "choice") return text;
     const count = readCount(text);
     if (Number.isNaN(count))
-      throw new ApiFault(0, { message: "Must be a whole number, such as 60, 100k or 2M.", param: name });
+      throw new ApiFault(0, { message: "Must be a whole number, such as 60, 100k or 2M.", param: at + name });
     return kind === "budget" ? { tokens: count, per: terms[`per_of_${name}`] } : count;
   };
-  const given = termRows.map((row) => [row[0], valueOf(row)]);
-  return { name: terms.name, scopes: listIn(terms.scopes), ...Object.fromEntries(given) };
+  return Object.fromEntries(rows.map((row) => [row[0], valueOf(row)]));
 }
 
 /** Returns the words of a term as a sentence. */
@@ -59,17 +70,60 @@ function sentenceOf(row: TermRow): string {
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}.${zero}`;
 }
 
-export function TermFields({ terms, onTerms }: { readonly terms: Terms; readonly onTerms: (terms: Terms) => void }) {
-  const field = (name: keyof Terms, label: string) => ({
+interface TermFieldsProps {
+  readonly terms: Terms;
+  readonly onTerms: (terms: Terms) => void;
+}
+
+function fieldsOf({ terms, onTerms }: TermFieldsProps, at = "") {
+  return (name: keyof Terms, label: string) => ({
     label,
-    param: name,
+    param: at + name,
     value: terms[name],
     onText: (text: string) => onTerms({ ...terms, [name]: text }),
   });
+}
+
+/** The fields of all terms of a key. */
+export function TermFields({ terms, onTerms }: TermFieldsProps) {
   const rowsOf = (kind: TermRow["kind"]) => termRows.filter(([, row]) => row.kind === kind);
   return (
     <>
-      <NameField {...field("name", "Name")} />
+      <NameField {...fieldsOf({ terms, onTerms })("name", "Name")} />
+      <ScopeFields terms={terms} onTerms={onTerms} />
+      <LimitFields terms={terms} onTerms={onTerms} rows={termRows.filter(([, row]) => row.needs === undefined)} />
+      {rowsOf("mark").map(([name, row]) => (
+        <Check
+          key={name}
+          label={row.title}
+          hint={sentenceOf(row)}
+          checked={terms[name] === "yes"}
+          onCheck={(checked) => onTerms({ ...terms, [name]: checked ? "yes" : "" })}
+        />
+      ))}
+      {rowsOf("choice").map(([name, row]) => (
+        <Fragment key={name}>
+          <Choice
+            label={row.title}
+            hint={sentenceOf(row)}
+            value={terms[name]}
+            onChoose={(value) => onTerms({ ...terms, [name]: value })}
+            options={[["", "none"], ...(("choices" in row && row.choices) || []).map((each) => [each, each] as const)]}
+          />
+          {terms[name] !== "" && (
+            <LimitFields terms={terms} onTerms={onTerms} rows={termRows.filter(([, { needs }]) => needs === name)} />
+          )}
+        </Fragment>
+      ))}
+    </>
+  );
+}
+
+/** The fields of the models that may be called, and of the machines. */
+export function ScopeFields({ terms, onTerms }: TermFieldsProps) {
+  const field = fieldsOf({ terms, onTerms });
+  return (
+    <>
       <TextField
         {...field("scopes", "Models it may call")}
         hint="Ids, names or patterns with *, such as llama3.2 qwen*. A * alone allows all."
@@ -82,57 +136,52 @@ export function TermFields({ terms, onTerms }: { readonly terms: Terms; readonly
         shownMax={12}
         none="No model that machines offer now matches."
       />
-      {rowsOf("machines").map(([name, row]) => (
-        <TextField
-          key={name}
-          {...field(name, row.title)}
-          placeholder={"without" in row ? row.without : "none"}
-          suggest={{ of: "machines", isList: true }}
-        />
-      ))}
-      <div class="two">
-        {rowsOf("count").map(([name, row]) => (
-          <TextField
-            key={name}
-            {...field(name, row.title)}
-            placeholder={"without" in row ? row.without : "none"}
-            hint={"zero" in row && sentenceOf(row)}
-          />
-        ))}
-        {rowsOf("budget").map(([name, row]) => (
-          <Fragment key={name}>
-            <TextField {...field(name, `${row.title}, in tokens`)} placeholder="none" hint="Such as 500k or 2M." />
-            <Choice
-              label={`${row.title} for a`}
-              value={terms[`per_of_${name}`]}
-              onChoose={(per) => onTerms({ ...terms, [`per_of_${name}`]: per })}
-              options={periods}
-            />
-          </Fragment>
-        ))}
-      </div>
-      {rowsOf("choice").map(([name, row]) => (
-        <Choice
-          key={name}
-          label={row.title}
-          value={terms[name]}
-          onChoose={(value) => onTerms({ ...terms, [name]: value })}
-          options={[
-            ["", "none"],
-            ...("choices" in row ? (row.choices ?? []) : []).map((each) => [each, each] as const),
-          ]}
-        />
-      ))}
-      {rowsOf("mark").map(([name, row]) => (
-        <Check
-          key={name}
-          label={row.title}
-          hint={sentenceOf(row)}
-          checked={terms[name] === "yes"}
-          onCheck={(checked) => onTerms({ ...terms, [name]: checked ? "yes" : "" })}
-        />
-      ))}
+      <TextField
+        {...field("machines", keyTerms.machines.title)}
+        placeholder={keyTerms.machines.without}
+        suggest={{ of: "machines", isList: true }}
+      />
     </>
+  );
+}
+
+interface LimitFieldsProps extends TermFieldsProps {
+  readonly rows: typeof termRows;
+  /** Stands before the name of each parameter. */
+  readonly at?: string;
+}
+
+/** The fields of those of these terms that are counts and budgets. */
+export function LimitFields({ rows, at, ...props }: LimitFieldsProps) {
+  const field = fieldsOf(props, at);
+  const { terms, onTerms } = props;
+  return (
+    <div class="two">
+      {rows.map(([name, row]) => {
+        if (row.kind === "count")
+          return (
+            <TextField
+              key={name}
+              {...field(name, row.title)}
+              placeholder={row.without ?? "none"}
+              hint={row.zero && sentenceOf(row)}
+            />
+          );
+        return (
+          row.kind === "budget" && (
+            <Fragment key={name}>
+              <TextField {...field(name, `${row.title}, in tokens`)} placeholder="none" hint="Such as 500k or 2M." />
+              <Choice
+                label={`${row.title} for a`}
+                value={terms[`per_of_${name}`]}
+                onChoose={(per) => onTerms({ ...terms, [`per_of_${name}`]: per })}
+                options={periods}
+              />
+            </Fragment>
+          )
+        );
+      })}
+    </div>
   );
 }
 

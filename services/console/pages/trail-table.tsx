@@ -1,5 +1,7 @@
 import type { AnswerTo } from "#shared/admin/admin-call.ts";
 import { to } from "../address.ts";
+import { useAnswer } from "../admin-api.ts";
+import { Answered, Section } from "../parts.tsx";
 import { actionWords, detailWords } from "../trail-words.ts";
 import { type Column, Table, type TableProps } from "../table.tsx";
 import { KeyName, MachineLink, ModelLink, Name, Time, useKeyNames } from "../values.tsx";
@@ -32,6 +34,25 @@ export function TrailTable({ rows, empty = "No change matches.", ...table }: Tra
     (entry) => names.get(keyOfAuthor(entry)) ?? entry.by,
   ];
   return <Table {...table} columns={[when, who, ...others]} rows={rows} keyOf={keyOf} empty={empty} />;
+}
+
+interface TrailOfProps {
+  /** The kind of object. */
+  readonly object: "key";
+  readonly asked: { readonly key: string };
+}
+
+/** The latest changes of one object. */
+export function TrailOf({ object, asked }: TrailOfProps) {
+  const trail = useAnswer("GET /log", { query: { ...asked, limit: 20 } });
+  const title = `Trail of this ${object}`;
+  return (
+    <Section title={title}>
+      <Answered of={trail}>
+        {({ data }) => <TrailTable name="trail" caption={title} rows={data.toReversed()} />}
+      </Answered>
+    </Section>
+  );
 }
 
 function subjectText({ key, machine, route, model, name }: TrailEntry): string {

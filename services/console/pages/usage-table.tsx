@@ -1,7 +1,10 @@
 import type { ComponentChildren } from "preact";
-import { msText, numberText } from "../quantity.ts";
 import type { UsagePart } from "#shared/usage/sum-usage.ts";
-import type { UsageSum } from "../usage-sums.ts";
+import { to } from "../address.ts";
+import { useAnswer } from "../admin-api.ts";
+import { Answered, Section } from "../parts.tsx";
+import { msText, numberText } from "../quantity.ts";
+import { sumBy, sumOf, type UsageSum } from "../usage-sums.ts";
 import { Table } from "../table.tsx";
 import { KeyName, MachineLink, ModelLink, None, orDash, useKeyNames } from "../values.tsx";
 
@@ -12,6 +15,26 @@ interface UsageTableProps {
   readonly part: UsagePart | "machine";
   readonly filters?: ComponentChildren;
   readonly name?: string;
+}
+
+/** The usage of a key in the last 30 days, by model. */
+export function UsageOf({ asked }: { readonly asked: { readonly key: string } }) {
+  const usage = useAnswer("GET /usage", { query: asked });
+  return (
+    <Section title="Usage of the last 30 days" aside={<a href={to(["usage"], { ...asked, by: "day" })}>By day</a>}>
+      <Answered of={usage}>
+        {({ data }) => (
+          <UsageTable
+            name="usage"
+            caption="Usage by model"
+            sums={sumBy(data, "model")}
+            total={sumOf("all", data)}
+            part="model"
+          />
+        )}
+      </Answered>
+    </Section>
+  );
 }
 
 /** A table of sums, with all of them together in its last row. */
