@@ -63,6 +63,16 @@ class Pepper {
     return Buffer.from(hkdfSync("sha256", this.#text, "", `trunkline stored responses ${keyId}`, 32));
   }
 
+  /** Returns the digest under which an end user of an API key is known. Without the pepper nobody can try names. */
+  endUserDigest(keyId: string, name: string): string {
+    return this.#hmac(`trunkline end user ${keyId} ${name}`).slice(0, 32);
+  }
+
+  /** Returns the key that encrypts the names of the end users of an API key. */
+  endUsersKey(keyId: string): Buffer {
+    return Buffer.from(hkdfSync("sha256", this.#text, "", `trunkline end users ${keyId}`, 32));
+  }
+
   /** The seed with which all gateways of the site hash prompts, an int32. Nobody else can hash a guess. */
   get promptSeed(): number {
     return this.#hmacBytes("trunkline prompt seed").readInt32LE(0);
@@ -121,6 +131,11 @@ export class Peppers {
   /** Returns the keys under which the responses of an API key may be encrypted. */
   responsesKeys(keyId: string): OfEach<Buffer> {
     return this.#each((pepper) => pepper.responsesKey(keyId));
+  }
+
+  /** Returns the keys under which the names of the end users of an API key may be encrypted. */
+  endUsersKeys(keyId: string): OfEach<Buffer> {
+    return this.#each((pepper) => pepper.endUsersKey(keyId));
   }
 
   /** Returns the possible digests of a key. */

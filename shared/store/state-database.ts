@@ -108,6 +108,14 @@ const lastBackup = `CREATE TABLE IF NOT EXISTS last_backup (
 /** The sums of ended requests by minute and hour. The file keeps its version, as it does for `responseSums`. */
 const history = `CREATE TABLE IF NOT EXISTS history (slot INTEGER PRIMARY KEY, sums BLOB NOT NULL) STRICT`;
 
+/** The end users of keys. Their names leave the store by no backup. The file keeps its version, as it does for `responseSums`. */
+const endUsers = `
+  CREATE TABLE IF NOT EXISTS end_users (
+    key_id TEXT NOT NULL, digest TEXT NOT NULL, used_at INTEGER NOT NULL, sealed BLOB NOT NULL,
+    PRIMARY KEY (key_id, digest)) STRICT, WITHOUT ROWID;
+  CREATE INDEX IF NOT EXISTS end_users_by_age ON end_users (used_at);
+  CREATE INDEX IF NOT EXISTS end_users_of_key_by_age ON end_users (key_id, used_at);`;
+
 const lists = [
   "keys",
   "machines",
@@ -288,6 +296,7 @@ function bringUpToDate(database: DatabaseSync, file: string): void {
     database.exec(machineOffers);
     database.exec(lastBackup);
     database.exec(history);
+    database.exec(endUsers);
   });
 }
 

@@ -381,7 +381,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "shared/fault": 260,
   "shared/fleet": 340,
   "shared/history": 520,
-  "shared/keys": 390,
+  "shared/keys": 400,
   "shared/money": 50,
   "shared/placing": 140,
   "shared/process": 1_500,
@@ -389,6 +389,6 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "shared/records": 2_690,
   "shared/requests": 640,
   "shared/site": 580,
-  "shared/store": 2_460,
-  "shared/usage": 340,
+  "shared/store": 2_470,
+  "shared/usage": 500,
 };
