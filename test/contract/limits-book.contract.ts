@@ -1,4 +1,6 @@
+import { bookOf, heldOf } from "../harness/book-of-a-test.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
+import type { Book } from "#shared/records/book.ts";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { compareUsage, noUsage, type UsageRow, type UsageRows } from "#shared/usage/usage.ts";
@@ -7,6 +9,7 @@ import {
   type Admission,
   type Demand,
   type Growth,
+  type Held,
   type Reservation,
   type LimitsBook,
   type Refusal,
@@ -37,10 +40,11 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
   }
 
   async function open(limits: KeyLimits) {
-    const { books, today } = await openBook();
-    const [here, there] = books;
+    const { books: places, today } = await openBook();
+    const [here, there] = places;
     const keyId = newToken().slice(0, 12);
-    const demand = (tokens = 1): Demand => ({ keyId, limits, seat: newToken(), tokens });
+    const books = [bookOf(limits, keyId)];
+    const demand = (tokens = 1): Demand => ({ books, seat: newToken(), tokens });
     return {
       here,
       there,
@@ -55,7 +59,7 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       },
       spend: (completionTokens: number) =>
         there.settle(settlementOf({ gateway: newToken(), usage: [rowOf({ day: today, keyId, completionTokens })] })),
-      limitStatus: () => there.limitStatus({ keyId, limits }),
+      limitStatus: () => there.limitStatus(books),
     };
   }
 
@@ -88,7 +92,39 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       const { requests, tokens } = await limitStatus();
       expect(requests).toMatchObject({ remaining: 9 });
       expect(tokens?.remaining).toBeGreaterThanOrEqual(990);
-      expect(await reservation(990)).toMatchObject({ tokens: 990, budgetTokens: 990 });
+      expect(heldOf(await reservation(990))).toMatchObject({ tokens: 990, budgetTokens: 990 });
+    });
+
+    test("a request of four books takes from all of them, or from none where one is full, and the refusal names the first", async () => {
+      const {
+        books: [here, there],
+      } = await openBook();
+      const [user, key, person, team] = [
+        { concurrency: 10, budget: budgetOf(1_000) },
+        { requestsPerMinute: 30, tokensPerMinute: 2_000 },
+        { budget: budgetOf(1_000) },
+        { requestsPerMinute: 20, tokensPerMinute: 100_000, concurrency: 2, budget: budgetOf(500) },
+      ].map((limits) => bookOf(limits, newToken())) as [Book, Book, Book, Book];
+      const books = [user, key, person, team];
+      const ask = async (tokens: number, of = books) => admissionOf(here, { books: of, seat: newToken(), tokens });
+      const admitted = await ask(300);
+      expect(admitted.limitStatus).toMatchObject({ requests: { limit: 20 }, tokens: { limit: 2_000 } });
+      const { held } = reservationOf(admitted);
+      expect(held.map(({ book, tokens, budgetTokens }) => [book, tokens, budgetTokens])).toEqual([
+        [user, 0, 300],
+        [key, 300, 0],
+        [person, 0, 300],
+        [team, 300, 300],
+      ]);
+      const others = reservationOf(await ask(200));
+      for (let again = 0; again < 5; again += 1)
+        expect(await ask(1)).toMatchObject({ by: "budget_reserved", book: team });
+      expect(outcomeOf(await ask(1_500, [key]))).toBe("admitted");
+      expect(await ask(1)).toMatchObject({ by: "tokens", book: key });
+      const ended = [reservationOf(admitted), others].map((reservation) => ({ reservation, ran: true, usedTokens: 0 }));
+      await there.settle(settlementOf({ gateway: newToken(), ended }));
+      const whole = reservationOf(await ask(5_000, [user, person, team]));
+      expect(whole.held.map(({ budgetTokens }) => budgetTokens)).toEqual([1_000, 1_000, 500]);
     });
 
     test("the limit with the longest wait is reported when several refuse", async () => {
@@ -156,7 +192,7 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       tokens: number;
       others?: number;
       used: number;
-      grown: Pick<Reservation, "tokens" | "budgetTokens">;
+      grown: Pick<Held, "tokens" | "budgetTokens">;
     }>([
       { limits: { tokensPerMinute: 100_000 }, tokens: 1_010, used: 1_011, grown: { tokens: 2_011, budgetTokens: 0 } },
       { limits: { budget: budgetOf(10_000) }, tokens: 1_010, used: 1_011, grown: { tokens: 0, budgetTokens: 2_011 } },
@@ -180,7 +216,7 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       const held = await reservation(each.tokens);
       if (each.others !== undefined) await reservation(each.others);
       const grown = await grow({ reservation: held, usedTokens: each.used });
-      expect(grown).toEqual({ ...held, ...each.grown });
+      expect(grown).toEqual({ ...held, held: [{ ...heldOf(held), ...each.grown }] });
       if (each.limits.budget?.tokens === 1_200) expect(outcomeOf(await ask(1))).toBe("budget_reserved");
       await settle(grown, each.used);
       const { tokens } = await limitStatus();
@@ -191,8 +227,8 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
     test("an answer gets no more than the minute has left, and what has drained since", async () => {
       const { grow, reservation } = await open({ tokensPerMinute: 1_000 });
       const grown = await grow({ reservation: await reservation(1_010), usedTokens: 1_001 });
-      expect(grown.tokens).toBeGreaterThanOrEqual(1_000);
-      expect(grown.tokens).toBeLessThan(1_100);
+      expect(heldOf(grown).tokens).toBeGreaterThanOrEqual(1_000);
+      expect(heldOf(grown).tokens).toBeLessThan(1_100);
     });
 
     test("answers that grow at once share a budget to its last token and not beyond", async () => {
@@ -201,8 +237,8 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
         const book = at % 2 === 0 ? here : there;
         let held = reservationOf(await admissionOf(book, demand(1_000)));
         for (let times = 0; times < 5; times += 1)
-          held = await grow({ reservation: held, usedTokens: held.budgetTokens + 1 }, book);
-        return held.budgetTokens;
+          held = await grow({ reservation: held, usedTokens: heldOf(held).budgetTokens + 1 }, book);
+        return heldOf(held).budgetTokens;
       });
       const sum = (await Promise.all(answers)).reduce((tokens, each) => tokens + each, 0);
       expect(sum).toBe(100_000);
@@ -232,7 +268,7 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
 
     test("a request that asks for more tokens than the limit runs when nothing else was used", async () => {
       const { ask, reservation } = await open({ tokensPerMinute: 1_000 });
-      expect(await reservation(5_000)).toMatchObject({ tokens: 1_000 });
+      expect(heldOf(await reservation(5_000))).toMatchObject({ tokens: 1_000 });
       expect(outcomeOf(await ask(1))).toBe("tokens");
     });
 
@@ -252,11 +288,11 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       const { ask, reservation, settle, spend } = await open({ budget: { tokens: 100, per: "month" } });
       const first = await reservation(60);
       const second = await reservation(60);
-      expect([first.budgetTokens, second.budgetTokens]).toEqual([60, 40]);
+      expect([heldOf(first).budgetTokens, heldOf(second).budgetTokens]).toEqual([60, 40]);
       expect(outcomeOf(await ask(1))).toBe("budget_reserved");
       await settle(first, 30);
       await spend(30);
-      expect((await reservation(60)).budgetTokens).toBe(30);
+      expect(heldOf(await reservation(60)).budgetTokens).toBe(30);
       await settle(second, 70);
       await spend(70);
       expect(outcomeOf(await ask(1))).toBe("budget");

@@ -1,7 +1,9 @@
+import { bookOf, heldOf } from "../harness/book-of-a-test.ts";
 import { keptRequestsDefault } from "#shared/requests/request-records.ts";
 import { randomUUID } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import type { Book } from "#shared/records/book.ts";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import { openStateDatabase } from "#shared/store/state-database.ts";
 import { systemClock } from "#shared/process/clock.ts";
@@ -74,7 +76,7 @@ describe("limits of several gateways in Redis", () => {
       },
       { what: "the seat to lapse" },
     );
-    expect(again.reservation.budgetTokens).toBe(100);
+    expect(heldOf(again.reservation).budgetTokens).toBe(100);
   });
 
   test("a seat that is renewed lives on, and one that had lapsed is taken again with what it had reserved", async () => {
@@ -85,14 +87,18 @@ describe("limits of several gateways in Redis", () => {
     const probe = await until(
       async () => {
         const admission = await admissionOf(limits, demand(100));
-        return admission.outcome === "admitted" && admission.reservation.budgetTokens === 100 && admission.reservation;
+        return (
+          admission.outcome === "admitted" &&
+          heldOf(admission.reservation).budgetTokens === 100 &&
+          admission.reservation
+        );
       },
       { what: "the seat to lapse" },
     );
     const ended = [{ reservation: probe, ran: false, usedTokens: 0 }];
     await bookOn(redis).settle(settlementOf({ renewed: [lapsed], ended }));
     await bookOn(redis).settle(settlementOf({ sequence: 2, renewed: [lapsed] }));
-    expect(reservationOf(await admissionOf(bookOn(redis), demand(100))).budgetTokens).toBe(40);
+    expect(heldOf(reservationOf(await admissionOf(bookOn(redis), demand(100)))).budgetTokens).toBe(40);
     expect(outcomeOf(await admissionOf(bookOn(redis), demand(1)))).toBe("budget_reserved");
   });
 
@@ -101,7 +107,7 @@ describe("limits of several gateways in Redis", () => {
     const book = bookOn(redis);
     const demand = demandOf({ concurrency: 1, budget: { tokens: 100, per: "day" }, requestsPerMinute: 10 });
     const reservation = reservationOf(await admissionOf(book, demand(10)));
-    const { keyId } = reservation;
+    const keyId = heldOf(reservation).book.id;
     const under = ["limits", "seats", "reservations"].map((what) => `${what}:${keyId}`);
     const timesToLive = () => Promise.all(under.map((name) => redis.run("look", (each) => each.pttl(name))));
     for (const ttlMs of await timesToLive()) expect(ttlMs).toBeGreaterThan(0);
@@ -116,7 +122,7 @@ describe("limits of several gateways in Redis", () => {
     const redis = await openOne();
     const demand = demandOf({ requestsPerMinute: 1_200, tokensPerMinute: 1_200 });
     const limits = bookOn(redis);
-    const { keyId } = demand();
+    const [{ id: keyId }] = demand().books as [Book];
     const inAnHour = String(Date.now() + 3_600_000);
     await redis.run("set the clock back", (each) =>
       each.hset(`limits:${keyId}`, {
@@ -150,7 +156,7 @@ describe("limits of several gateways in Redis", () => {
     ];
     await admissionOf(bookOn(redis), demand(50));
     for (const gateway of ["one", "two", "three"]) await bookOn(redis).settle(settlementOf({ gateway, ended }));
-    expect(reservationOf(await admissionOf(bookOn(redis), demand(100))).budgetTokens).toBe(50);
+    expect(heldOf(reservationOf(await admissionOf(bookOn(redis), demand(100)))).budgetTokens).toBe(50);
     expect(outcomeOf(await admissionOf(bookOn(redis), demand(1)))).toBe("budget_reserved");
   });
 
@@ -167,7 +173,9 @@ describe("limits of several gateways in Redis", () => {
       expect(admissions.slice(0, 9).map(outcomeOf)).toEqual(Array(9).fill("admitted"));
       expect(admissions.slice(9).map(outcomeOf)).toEqual(Array(991).fill("budget_reserved"));
       expect(admitted.map(({ reservation }) => reservation.seat)).toEqual(asked.slice(0, 9).map(({ seat }) => seat));
-      expect(admitted.map(({ reservation }) => reservation.budgetTokens)).toEqual([10, 10, 10, 20, 10, 10, 10, 10, 5]);
+      expect(admitted.map(({ reservation }) => heldOf(reservation).budgetTokens)).toEqual([
+        10, 10, 10, 20, 10, 10, 10, 10, 5,
+      ]);
       expect(admitted.map(({ limitStatus }) => limitStatus.requests?.remaining)).toEqual(
         admitted.map((_, at) => 30 - 9 * wave - at - 1),
       );
@@ -180,13 +188,11 @@ describe("limits of several gateways in Redis", () => {
   test("keys that ask together are decided each by its own limits, also when these change in between", async () => {
     const limits = bookOn(await openOne());
     const [one, other] = [demandOf({ concurrency: 2 }), demandOf({ requestsPerMinute: 3, tokensPerMinute: 100 })];
-    const narrowed = { ...one(), limits: { concurrency: 1 } };
-    const widened = { ...narrowed, limits: { concurrency: 3 } };
+    const [{ id }] = one().books as [Book];
+    const narrowed = { ...one(), books: [bookOf({ concurrency: 1 }, id)] };
+    const widened = { ...one(), books: [bookOf({ concurrency: 3 }, id)] };
     const asked = [one(), other(60), narrowed, one(), other(60), widened, other(40), other(0), one()];
-    const demands = asked.map((demand) => ({ ...demand, seat: newToken(), keyId: demand.keyId }));
-    const ofOne = new Set([0, 2, 3, 5, 8]);
-    const keyId = demands[0]?.keyId ?? "";
-    const together = demands.map((demand, at) => admissionOf(limits, ofOne.has(at) ? { ...demand, keyId } : demand));
+    const together = asked.map((demand) => admissionOf(limits, demand));
     expect((await Promise.all(together)).map(outcomeOf)).toEqual([
       "admitted",
       "admitted",
@@ -228,12 +234,12 @@ describe("limits of several gateways in Redis", () => {
   test("requests that a gateway granted by itself are charged beside those that the store admitted", async () => {
     const book = bookOn(await openOne());
     const demand = demandOf({ requestsPerMinute: 10, tokensPerMinute: 100 });
-    const { keyId, limits } = reservationOf(await admissionOf(book, demand(40)));
-    await book.settle(settlementOf({ charges: [{ keyId, limits, requests: 8, tokens: 50 }] }));
-    expect(await book.limitStatus({ keyId, limits })).toMatchObject({ requests: { remaining: 1 } });
+    const { book: of } = heldOf(reservationOf(await admissionOf(book, demand(40))));
+    await book.settle(settlementOf({ charges: [{ book: of, requests: 8, tokens: 50 }] }));
+    expect(await book.limitStatus([of])).toMatchObject({ requests: { remaining: 1 } });
     expect(outcomeOf(await admissionOf(book, demand(40)))).toBe("tokens");
-    await book.settle(settlementOf({ sequence: 2, charges: [{ keyId, limits, requests: 1_000, tokens: -50 }] }));
-    expect((await book.limitStatus({ keyId, limits })).requests?.resetMs).toBeLessThanOrEqual(60_000);
+    await book.settle(settlementOf({ sequence: 2, charges: [{ book: of, requests: 1_000, tokens: -50 }] }));
+    expect((await book.limitStatus([of])).requests?.resetMs).toBeLessThanOrEqual(60_000);
     expect(outcomeOf(await admissionOf(book, demand(40)))).toBe("requests");
   });
 
@@ -253,9 +259,9 @@ describe("limits of several gateways in Redis", () => {
       rowOf({ day: today(), keyId: "abcdefABCDEF", failed: 1, completionTokens });
     const open = async (isThereForMs = 300) => {
       const redis = await openOne();
-      const bookOf = () => new RedisLimitsBook(redis, { clock: systemClock, isThereForMs });
+      const openedBook = () => new RedisLimitsBook(redis, { clock: systemClock, isThereForMs });
       const booked = async () => (await openUsage({ kind: "redis", redis }).read(allDays)).rows[0];
-      return { redis, dying: bookOf(), other: bookOf(), booked };
+      return { redis, dying: openedBook(), other: openedBook(), booked };
     };
     const cut = JSON.stringify({ id: "req_1", code: "gateway_lost", tried: [{ machine: "attic" }], totalMs: 1, at: 5 });
     const records = async (redis: RedisConnection) =>
@@ -296,8 +302,10 @@ describe("limits of several gateways in Redis", () => {
       const concurrency = 1;
       const demand = demandOf({ concurrency });
       const { seat, ...held } = reservationOf(await admissionOf(dying, demand()));
-      const of = (answer: SeatedAnswer, tokens: number) => {
-        const usage = { ...used(tokens), keyId: held.keyId, requests: answer.isResumed ? 0 : 1 };
+      const books = held.held.map(({ book }) => book);
+      const of = (told: Omit<SeatedAnswer, "books">, tokens: number) => {
+        const answer = { ...told, books };
+        const usage = { ...used(tokens), keyId: heldOf({ ...held, seat }).book.id, requests: answer.isResumed ? 0 : 1 };
         return { id: 1, usage, answer };
       };
       const job = newToken();
@@ -363,7 +371,7 @@ describe("limits of several gateways in Redis", () => {
       for (const admission of admissions) {
         if (admission.outcome === "refused") continue;
         const { reservation } = admission;
-        const usage = rowOf({ day: today(), keyId: reservation.keyId, completionTokens: 1 });
+        const usage = rowOf({ day: today(), keyId: heldOf(reservation).book.id, completionTokens: 1 });
         settlements.end({ reservation, ran: true, usedTokens: 1, usage });
       }
     };
@@ -394,10 +402,8 @@ describe("limits of several gateways in Redis", () => {
     expect(outcomeOf(elsewhere)).toBe("concurrency");
     endAll(after);
     await settlements.flush();
-    const { keyId } = demand();
-    expect(await admissionOf(bookOn(operator), demand(1_000_000))).toMatchObject({
-      reservation: { budgetTokens: 1_000_000 - (await spentOf(operator, keyId, today())) },
-    });
+    const whole = heldOf(reservationOf(await admissionOf(bookOn(operator), demand(1_000_000))));
+    expect(whole.budgetTokens).toBe(1_000_000 - (await spentOf(operator, whole.book.id, today())));
   });
 });
 
@@ -433,6 +439,6 @@ async function spentOf(redis: RedisConnection, keyId: string, period: string): P
 }
 
 function demandOf(limits: KeyLimits): (tokens?: number) => Demand {
-  const keyId = newToken().slice(0, 12);
-  return (tokens = 1) => ({ keyId, limits, seat: newToken(), tokens });
+  const books = [bookOf(limits, newToken().slice(0, 12))];
+  return (tokens = 1) => ({ books, seat: newToken(), tokens });
 }

@@ -1,3 +1,4 @@
+import { bookOf } from "../harness/book-of-a-test.ts";
 import { checkKey } from "#shared/records/judge-key.ts";
 import { copyFile, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -85,7 +86,7 @@ const revoke = (place: Settings, { record }: IssuedKey) =>
 const tokensUsed = 60;
 const limits = { requestsPerMinute: 10, concurrency: 2, budget: { tokens: tokensUsed, per: "month" } } as const;
 
-const bookOf = ({ state }: OpenedKeyStore) =>
+const limitsBookOf = ({ state }: OpenedKeyStore) =>
   state.kind === "redis"
     ? new RedisLimitsBook(state.redis, { clock: systemClock })
     : new SqliteLimitsBook(state.database, { clock: systemClock });
@@ -117,7 +118,7 @@ async function fill(place: Settings) {
     const day = budgetPeriodAt("day", Date.now()).name;
     const row = rowOf({ day, keyId: spent.record.id, promptTokens: tokensUsed, durationMs: 5 });
     const old = { ...row, day: budgetPeriodAt("day", Date.now() - 60 * dayMs).name, model: null, failed: 1 };
-    await bookOf(store).settle(settlementOf({ gateway: newToken(), usage: [row, old] }));
+    await limitsBookOf(store).settle(settlementOf({ gateway: newToken(), usage: [row, old] }));
     return { lapsed, expired, spent, revoked, rotated, machines: [attic, cellar] };
   });
 }
@@ -130,7 +131,11 @@ const portrait = (place: Settings, site: Filled) =>
     const judged = async ({ token }: IssuedKey) =>
       (await checkKey({ token, keys, peppers: store.peppers, nowMs: Date.now() })).outcome;
     const keyId = site.spent.record.id;
-    const admission = await admissionOf(bookOf(store), { keyId, limits, seat: newToken(), tokens: 1 });
+    const admission = await admissionOf(limitsBookOf(store), {
+      books: [bookOf(limits, keyId)],
+      seat: newToken(),
+      tokens: 1,
+    });
     const line = await joinOnStore(await lineOnStore(`attic-${newToken().toLowerCase()}`, store), store, {
       publicKey: site.machines[0],
     });
@@ -189,7 +194,7 @@ describe.skipIf(lentOnly("redis"))("a backup", () => {
     const { record } = await inStore(one, (store) => issueIn(store, { limits }));
     const admit = (place: Settings) =>
       inStore(place, async (store) =>
-        admissionOf(bookOf(store), { keyId: record.id, limits, seat: newToken(), tokens: 1 }),
+        admissionOf(limitsBookOf(store), { books: [bookOf(limits, record.id)], seat: newToken(), tokens: 1 }),
       );
     await admit(one);
     await backUp(one);
@@ -296,7 +301,7 @@ describe.skipIf(lentOnly("redis"))("a restore into a Redis that was emptied", ()
     onTestFinished(() => client.disconnect());
     await client.flushall();
     const row = rowOf({ day: budgetPeriodAt("day", Date.now()).name, keyId: spent.record.id, promptTokens: 7 });
-    await inStore(redis, (store) => bookOf(store).settle(settlementOf({ gateway: newToken(), usage: [row] })));
+    await inStore(redis, (store) => limitsBookOf(store).settle(settlementOf({ gateway: newToken(), usage: [row] })));
     await revoke(redis, rotated);
     expect((await restore(redis)).err).toContain(rotated.record.id);
     // As after a restore that was killed before it had founded the store.

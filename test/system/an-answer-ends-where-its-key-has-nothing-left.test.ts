@@ -130,7 +130,7 @@ describe.each(Object.keys(sites))("%s", (name) => {
     await expect(asked).rejects.toMatchObject({
       status: 429,
       code: "insufficient_quota",
-      message: expect.stringMatching(/about \d+ tokens, more than its key has left of 500 tokens a day/),
+      message: expect.stringMatching(/about \d+ tokens, more than this key has left of 500 tokens a day/),
     });
   });
 });

@@ -1,4 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
+import { type Book, booksOf } from "#shared/records/book.ts";
 import type { KeyRecord, KeyVerdict } from "#shared/records/key-record.ts";
 import { type KeyId, parseKeyToken } from "#shared/keys/key-token.ts";
 import type { BadKeys } from "./bad-keys.ts";
@@ -82,6 +83,8 @@ export function authenticate(
 /** The sender of a request, with its proven key. */
 export interface Caller {
   readonly key: KeyRecord;
+  /** The books that its requests are admitted to: those with limits. */
+  readonly books: readonly Book[];
   /** Aborts when the request must end: the client has left, or its key was revoked or disabled. */
   readonly leaving: AbortController;
   /** Ends work of the request that goes on without its client when its key is revoked. Call the result when it is over. */
@@ -159,7 +162,7 @@ export function proveCallers(scope: FastifyInstance, dependencies: Dependencies)
     const leaving = untilClientLeaves(reply.raw);
     const enter = (key: KeyRecord): void => {
       const { state } = request;
-      state.caller = { key, leaving, begin: (staying) => running.begin(key.id, staying) };
+      state.caller = { key, books: booksOf(key), leaving, begin: (staying) => running.begin(key.id, staying) };
       state.key = key.id;
       if (!leaving.signal.aborted) reply.raw.once("close", running.begin(key.id, leaving));
     };

@@ -1,12 +1,12 @@
 import { growthTokens, roundingUnits, windowMs } from "./judge-demand.ts";
 
-/** The lifetime of a key's records in Redis after their last change. A debt that takes longer ends with them. */
+/** The lifetime of a book's records in Redis after their last change. A debt that takes longer ends with them. */
 export const keptForMs = 24 * 3_600_000;
-/** The lifetime of a key's buckets is extended this often while they change. */
+/** The lifetime of a book's buckets is extended this often while they change. */
 const extendedEveryMs = 600_000;
 
 /**
- * The layout of a key's limits in Redis:
+ * The layout of a book's limits in Redis; the book of a key has the key's id:
  *
  * - `limits:<id>` is a hash with the two buckets, each with the time of its level (milliseconds).
  * - `seats:<id>` has a seat for each request under way, by the time at which it is free unless it is renewed.
@@ -123,55 +123,80 @@ end
 `;
 
 /**
- * Decides on a demand in the order of `judgeDemand`. Returns the limit that refuses or an empty text, the level of both
- * buckets, the tokens spent, and the tokens reserved of the budget. Buckets are written even when nothing is taken: after
- * the clock of Redis was set back, they drain from there. `grow` decides as `growReservation` does.
+ * Decides on a demand in the order of `judgeDemand`: all books are judged, then all are taken. Returns the limit that refuses
+ * or an empty text, the number of its book, and of each book the level of both buckets, the tokens spent, and the tokens
+ * reserved of the budget. Buckets are written even when nothing is taken: after the clock of Redis was set back, they drain
+ * from there. `grow` decides as `growReservation` does.
  */
 export const decideLua = `
 local function inFull(number) return string.format("%.17g", number) end
 
-local function admit(demand, livesMs)
-  local id, requestsLimit, tokensLimit = demand.keyId, demand.requestsPerMinute, demand.tokensPerMinute
-  local concurrency, budget = demand.concurrency, demand.budget
+-- What a demand finds of a book, and the limit of the book that refuses it.
+local function judge(demand, book)
+  local id, requestsLimit, tokensLimit = book.id, book.requestsPerMinute, book.tokensPerMinute
+  local concurrency, budget = book.concurrency, book.budget
   local needed = demand.promptTokens - ${growthTokens}
-  local requests = levelOf(id, "requests", requestsLimit, requestsLimit)
-  local tokens = levelOf(id, "tokens", tokensLimit, math.huge)
-  local cost = tokensLimit and math.min(demand.tokens, tokensLimit) or 0
   local its = (concurrency or budget) and seatsOf(id)
-  local spent, reserved, budgetTokens = budget and spentOf(demand.spentAt) or 0, its and its.reserved, 0
-
-  local refusedBy = ""
-  if budget and spent >= budget then refusedBy = "budget"
-  elseif budget and spent + needed > budget or tokensLimit and needed > tokensLimit then refusedBy = "prompt"
-  elseif budget and spent + reserved + math.max(1, needed) > budget then refusedBy = "budget_reserved"
-  elseif concurrency and its.taken >= concurrency then refusedBy = "concurrency"
-  elseif requestsLimit and requests + 1 > requestsLimit + ${roundingUnits} then refusedBy = "requests"
-  elseif tokensLimit and tokens + cost > tokensLimit + ${roundingUnits} then refusedBy = "tokens"
-  else
-    requests = requests + 1
-    tokens = tokens + cost
-    if budget then budgetTokens = math.min(demand.tokens, budget - spent - reserved) end
-    if its then take(id, demand.seat, livesMs, budget and budgetTokens) end
-  end
-  if requestsLimit then buckets[id].levels.requests = requests end
-  if tokensLimit then buckets[id].levels.tokens = tokens end
-  return { refusedBy, inFull(requests), inFull(tokens), spent, budgetTokens }
+  local found = {
+    seats = its,
+    requests = levelOf(id, "requests", requestsLimit, requestsLimit),
+    tokens = levelOf(id, "tokens", tokensLimit, math.huge),
+    cost = tokensLimit and math.min(demand.tokens, tokensLimit) or 0,
+    spent = budget and spentOf(book.spentAt) or 0,
+    budgetTokens = 0,
+  }
+  local spent, reserved = found.spent, its and its.reserved
+  if budget and spent >= budget then return found, "budget" end
+  if budget and spent + needed > budget or tokensLimit and needed > tokensLimit then return found, "prompt" end
+  if budget and spent + reserved + math.max(1, needed) > budget then return found, "budget_reserved" end
+  if concurrency and its.taken >= concurrency then return found, "concurrency" end
+  if requestsLimit and found.requests + 1 > requestsLimit + ${roundingUnits} then return found, "requests" end
+  if tokensLimit and found.tokens + found.cost > tokensLimit + ${roundingUnits} then return found, "tokens" end
+  return found
 end
 
-local function grow(each, livesMs)
-  local id, limit, budget, tokens, budgetTokens = each.keyId, each.tokensPerMinute, each.budget, 0, 0
+local function admit(demand, livesMs)
+  local all, refusedBy, refusedAt = {}, "", 0
+  for at, book in ipairs(demand.books) do
+    local found, by = judge(demand, book)
+    all[at] = found
+    if by and refusedAt == 0 then refusedBy, refusedAt = by, at end
+  end
+  local reply = { refusedBy, refusedAt }
+  for at, book in ipairs(demand.books) do
+    local found, budget = all[at], book.budget
+    if refusedAt == 0 then
+      found.requests, found.tokens = found.requests + 1, found.tokens + found.cost
+      if budget then found.budgetTokens = math.min(demand.tokens, budget - found.spent - found.seats.reserved) end
+      if found.seats then take(book.id, demand.seat, livesMs, budget and found.budgetTokens) end
+    end
+    if book.requestsPerMinute then buckets[book.id].levels.requests = found.requests end
+    if book.tokensPerMinute then buckets[book.id].levels.tokens = found.tokens end
+    table.insert(reply, { inFull(found.requests), inFull(found.tokens), found.spent, found.budgetTokens })
+  end
+  return reply
+end
+
+local function growIn(book, each, livesMs)
+  local id, limit, budget, tokens, budgetTokens = book.id, book.tokensPerMinute, book.budget, 0, 0
   local function within(held, left)
     return math.max(0, math.min(each.wanted - held, math.floor(left + ${roundingUnits})))
   end
   if limit then
-    tokens = within(each.tokens, limit - levelOf(id, "tokens", limit, math.huge))
+    tokens = within(book.tokens, limit - levelOf(id, "tokens", limit, math.huge))
     change(id, "tokens", limit, math.huge, tokens)
   end
   if budget then
-    renew(id, each.seat, livesMs, each.budgetTokens)
-    budgetTokens = within(each.budgetTokens, budget - spentOf(each.spentAt) - seatsOf(id).reserved)
-    if budgetTokens > 0 then renew(id, each.seat, livesMs, each.budgetTokens + budgetTokens) end
+    renew(id, each.seat, livesMs, book.budgetTokens)
+    budgetTokens = within(book.budgetTokens, budget - spentOf(book.spentAt) - seatsOf(id).reserved)
+    if budgetTokens > 0 then renew(id, each.seat, livesMs, book.budgetTokens + budgetTokens) end
   end
   return { tokens, budgetTokens }
+end
+
+local function grow(each, livesMs)
+  local grants = {}
+  for at, book in ipairs(each.books) do grants[at] = growIn(book, each, livesMs) end
+  return grants
 end
 `;

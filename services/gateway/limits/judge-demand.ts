@@ -1,3 +1,4 @@
+import type { Book } from "#shared/records/book.ts";
 import type { BudgetPeriod } from "#shared/admin/key-terms.ts";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import {
@@ -5,6 +6,7 @@ import {
   type Allowance,
   type Demand,
   type Growth,
+  type Held,
   type Reservation,
   type Refusal,
   type LimitStatus,
@@ -16,7 +18,7 @@ export const windowMs = 60_000;
 export const roundingUnits = 1e-6;
 
 /**
- * The levels of a key's two limits per minute at a moment. Each is a bucket (GCRA, counted in units of the limit and not in
+ * The levels of a book's two limits per minute at a moment. Each is a bucket (GCRA, counted in units of the limit and not in
  * time): every request fills it, and it drains evenly, a whole limit in a minute. A limit of N admits N at once, and then
  * one each N-th of a minute. Counts in units are exact for any size of limit and stay correct when the limit changes. They
  * do not depend on a clock that was set back. A bucket without a limit is empty. That of requests holds its limit at most;
@@ -82,7 +84,7 @@ function msToDrain(units: number, limit: number): number {
   return Math.ceil((Math.max(0, units - roundingUnits) * windowMs) / limit);
 }
 
-/** The use of a key's limits at the moment when one of its requests asks to run. */
+/** The use of a book's limits at the moment when one of its requests asks to run. */
 export interface LimitsUse {
   readonly levels: Levels;
   readonly seatsTaken: number;
@@ -91,9 +93,15 @@ export interface LimitsUse {
   readonly reserved: number;
 }
 
+/** A book as a demand finds it, and the share of its limits that judges the demand. */
+export interface BookUse extends LimitsUse {
+  readonly book: Book;
+  readonly share: KeyLimits;
+}
+
 export type Verdict =
-  | { readonly outcome: "admit"; readonly tokens: number; readonly budgetTokens: number }
-  | { readonly outcome: "refuse"; readonly by: Refusal };
+  | { readonly outcome: "admit"; readonly held: readonly Held[] }
+  | { readonly outcome: "refuse"; readonly by: Refusal; readonly at: number };
 
 /** The wait when requests under way hold the rest of a limit. They may end at any moment, and a second is soon. */
 const underWayWaitMs = 1_000;
@@ -104,23 +112,31 @@ const underWayWaitMs = 1_000;
  */
 export const growthTokens = 1_000;
 
-/** Decides if a request may run under this share of its limits. The script of `RedisLimitsBook` decides the same. */
-export function judgeDemand(demand: Demand, share: KeyLimits, state: LimitsUse): Verdict {
-  const by = refusalOf(demand, share, state);
-  if (by !== undefined) return { outcome: "refuse", by };
-  const { tokens } = demand;
+/**
+ * Decides if a request may run under its share of the limits of its books. All are judged before any of them is taken; the
+ * first that is full refuses. The script of `RedisLimitsBook` decides the same.
+ */
+export function judgeDemand(demand: Demand, uses: readonly BookUse[]): Verdict {
+  for (const [at, use] of uses.entries()) {
+    const by = refusalOf(demand, use);
+    if (by !== undefined) return { outcome: "refuse", by, at };
+  }
+  return { outcome: "admit", held: uses.map((use) => heldOf(demand, use)) };
+}
+
+function heldOf({ tokens }: Demand, { book, share, spent, reserved }: BookUse): Held {
   const { tokensPerMinute, budget } = share;
   return {
-    outcome: "admit",
+    book,
     tokens: Math.min(tokens, tokensPerMinute ?? 0),
-    budgetTokens: budget === undefined ? 0 : Math.min(tokens, budget.tokens - state.spent - state.reserved),
+    budgetTokens: budget === undefined ? 0 : Math.min(tokens, budget.tokens - spent - reserved),
   };
 }
 
-function refusalOf(demand: Demand, share: KeyLimits, state: LimitsUse): Refusal | undefined {
-  const { tokens, promptTokens = 0, limits } = demand;
+function refusalOf({ tokens, promptTokens = 0 }: Demand, { book, share, ...state }: BookUse): Refusal | undefined {
   const { requestsPerMinute, tokensPerMinute, concurrency, budget } = share;
-  const { tokensPerMinute: promptMax = Infinity, budget: { tokens: budgetTokens } = { tokens: Infinity } } = limits;
+  const { tokensPerMinute: promptMax = Infinity, budget: { tokens: budgetTokens } = { tokens: Infinity } } =
+    book.limits;
   if (budget !== undefined && state.spent >= budget.tokens) return "budget";
   const needed = promptTokens - growthTokens;
   if (needed > Math.max(0, Math.min(promptMax, budgetTokens - state.spent))) return "prompt";
@@ -133,25 +149,24 @@ function refusalOf(demand: Demand, share: KeyLimits, state: LimitsUse): Refusal 
   return undefined;
 }
 
-/** Returns the reservation with what the limits have left for it. The script of `RedisLimitsBook` decides the same. */
-export function growReservation(
-  { reservation, usedTokens }: Growth,
-  { tokensPerMinute, budget }: KeyLimits,
-  state: LimitsUse,
-): Reservation {
+/**
+ * Returns the reservation with what each book has left for it; `uses` has the books in their order. The script of
+ * `RedisLimitsBook` decides the same.
+ */
+export function growReservation({ reservation, usedTokens }: Growth, uses: readonly BookUse[]): Reservation {
   const grown = (held: number, left: number): number =>
     held + Math.max(0, Math.min(usedTokens + growthTokens - held, Math.floor(left + roundingUnits)));
-  return {
-    ...reservation,
-    tokens:
-      tokensPerMinute === undefined
-        ? reservation.tokens
-        : grown(reservation.tokens, tokensPerMinute - state.levels.tokens),
-    budgetTokens:
-      budget === undefined
-        ? reservation.budgetTokens
-        : grown(reservation.budgetTokens, budget.tokens - state.spent - state.reserved),
-  };
+  const held = reservation.held.map((each, at): Held => {
+    const { share, levels, spent, reserved } = uses[at] as BookUse;
+    const { tokensPerMinute, budget } = share;
+    return {
+      book: each.book,
+      tokens: tokensPerMinute === undefined ? each.tokens : grown(each.tokens, tokensPerMinute - levels.tokens),
+      budgetTokens:
+        budget === undefined ? each.budgetTokens : grown(each.budgetTokens, budget.tokens - spent - reserved),
+    };
+  });
+  return { ...reservation, held };
 }
 
 interface RefusedDemand {
@@ -186,14 +201,41 @@ export function limitStatusOf(limits: KeyLimits, levels: Omit<Levels, "atMs">): 
   };
 }
 
+/** Returns the tightest of several statuses: of each limit, the allowance with the least left. */
+export function tightest(statuses: readonly LimitStatus[]): LimitStatus {
+  const [first = {}, ...others] = statuses;
+  return others.reduce(
+    (least, each) => ({
+      requests: lesser(least.requests, each.requests),
+      tokens: lesser(least.tokens, each.tokens),
+    }),
+    first,
+  );
+}
+
+function lesser(one: Allowance | undefined, other: Allowance | undefined): Allowance | undefined {
+  return one === undefined || (other !== undefined && other.remaining < one.remaining) ? other : one;
+}
+
+/** Returns the status that a refusal reports: the rates of the book that refuses, and of the others where it has none. */
+export function refusedStatus(statuses: readonly LimitStatus[], at: number): LimitStatus {
+  const { requests, tokens } = tightest(statuses);
+  return { requests: statuses[at]?.requests ?? requests, tokens: statuses[at]?.tokens ?? tokens };
+}
+
 /** Returns the limits that judge a demand. */
 export function judgingLimits({ seat }: Pick<Demand, "seat">, limits: KeyLimits): KeyLimits {
   return seat === noSeat ? { requestsPerMinute: limits.requestsPerMinute } : limits;
 }
 
-/** True if the requests of a key with these limits are tracked one by one while they are under way. */
-export function needsSeat(limits: KeyLimits): boolean {
+/** True if the requests of a book are tracked one by one while they are under way. */
+export function needsSeat({ limits }: Book): boolean {
   return limits.concurrency !== undefined || limits.budget !== undefined;
+}
+
+/** True if a reservation has a seat in any of its books. */
+export function hasSeat({ held }: Pick<Reservation, "held">): boolean {
+  return held.some(({ book }) => needsSeat(book));
 }
 
 interface PeriodOfTime {

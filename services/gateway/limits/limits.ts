@@ -1,10 +1,10 @@
-import type { KeyLimits } from "#shared/records/key-record.ts";
+import type { Book } from "#shared/records/book.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
 
-/** A request's demand on its key's limits, judged before the request may run. */
+/** A request's demand on the limits of its books, judged before the request may run. */
 export interface Demand {
-  readonly keyId: string;
-  readonly limits: KeyLimits;
+  /** A refusal names the first of them that is full. */
+  readonly books: readonly Book[];
   /** The name of the request's seat: a fresh token, or `noSeat`. */
   readonly seat: string;
   /** The tokens that the request is expected to use: its prompt, and the longest answer that it allows. */
@@ -23,21 +23,26 @@ export interface Allowance {
   readonly resetMs: number;
 }
 
-/** The rate-limit status of a key: its limits per minute, for the headers of an answer. */
+/** The rate-limit status of a request: of each limit per minute, the tightest of its books, for the headers of an answer. */
 export interface LimitStatus {
   readonly requests?: Allowance | undefined;
   readonly tokens?: Allowance | undefined;
 }
 
-/** The part of its key's limits that an admitted request holds until it is settled. */
-export interface Reservation {
-  readonly keyId: string;
-  readonly limits: KeyLimits;
-  readonly seat: string;
+/** The part of one book's limits that an admitted request holds. */
+export interface Held {
+  readonly book: Book;
   /** Tokens reserved of the limit per minute. */
   readonly tokens: number;
   /** Tokens reserved of the budget. */
   readonly budgetTokens: number;
+}
+
+/** The part of its books' limits that an admitted request holds until it is settled. */
+export interface Reservation {
+  /** Its part of each book, in the order of the demand. */
+  readonly held: readonly Held[];
+  readonly seat: string;
   /** `here` if only this gateway knows of the reservation, `shared` if the book of all gateways has it. */
   readonly kept: "here" | "shared";
 }
@@ -52,8 +57,8 @@ export interface Growth {
 export interface Settled {
   readonly reservation: Reservation;
   /**
-   * True if a machine took the request. Otherwise its key gets back the whole reservation, and the request of the limit per
-   * minute.
+   * True if a machine took the request. Otherwise its books get back the whole reservation, and the request of the limit
+   * per minute.
    */
   readonly ran: boolean;
   readonly usedTokens: number;
@@ -69,32 +74,33 @@ export type Refusal = (typeof refusals)[number];
 
 export type Admission = {
   readonly limitStatus: LimitStatus;
-  /** For a key with a budget: the tokens used of it in this period, without reservations. */
-  readonly spent?: number | undefined;
+  /** For each book with a budget: the tokens used of it in this period, without reservations. */
+  readonly spent?: readonly (number | undefined)[] | undefined;
 } & (
   | { readonly outcome: "admitted"; readonly reservation: Reservation }
   | {
       readonly outcome: "refused";
       readonly by: Refusal;
+      /** The book whose limit it is. `limitStatus` has its rates, where it has any. */
+      readonly book: Book;
       readonly waitMs: number;
       /** Set by a gateway's own share while the store is unavailable. The store may admit the next request at once. */
       readonly isProvisional?: true;
     }
 );
 
-/** Admits requests. One decision covers all limits of a key: a request takes from all of them or from none. */
+/** Admits requests. One decision covers all limits of all books: a request takes from all of them or from none. */
 export interface Limits {
   admit(demand: Demand): Promise<Admission>;
   /** Takes a seat for an answer that an earlier request was admitted for. It is counted, and nothing refuses it. */
-  occupy(key: Pick<Demand, "keyId" | "limits" | "seat">): Reservation;
-  /** Returns the rate-limit status of a key. Charges nothing. */
-  limitStatus(key: Pick<Demand, "keyId" | "limits">): Promise<LimitStatus>;
+  occupy(demand: Pick<Demand, "books" | "seat">): Reservation;
+  /** Returns the rate-limit status of books. Charges nothing. */
+  limitStatus(books: readonly Book[]): Promise<LimitStatus>;
 }
 
-/** Use of a key's limits per minute that a gateway granted by itself while the store was unavailable. */
+/** Use of a book's limits per minute that a gateway granted by itself while the store was unavailable. */
 export interface Charge {
-  readonly keyId: string;
-  readonly limits: KeyLimits;
+  readonly book: Book;
   /** Negative if the gateway gave something back. */
   readonly requests: number;
   readonly tokens: number;
@@ -104,6 +110,8 @@ export interface Charge {
 export interface SeatedAnswer {
   readonly job: string;
   readonly seat: string;
+  /** The books in which the request has the seat. */
+  readonly books: readonly Book[];
   /** True if an earlier request had it. */
   readonly isResumed: boolean;
 }
@@ -129,7 +137,7 @@ export interface RunningRequest {
 
 /** The end of a request, with its usage and its record. */
 export interface SettledRequest extends Omit<Settled, "reservation"> {
-  /** Absent for a request that was refused before it held anything, or whose key has no limits. */
+  /** Absent for a request that was refused before it held anything, or whose books have no limits. */
   readonly reservation?: Reservation | undefined;
   readonly usage: UsageRow;
   /** The record of the request as JSON, if it gets one. */
@@ -167,7 +175,7 @@ export interface Settlement {
 export const nothingToSettle = { usage: [], ended: [], charges: [], requests: [], running: [], over: [] } as const;
 
 /**
- * The book of limits: what keys use of their limits, and the usage records of their requests. Redis has it for all
+ * The book of limits: what is used of the limits of all books, and the usage records of their requests. Redis has it for all
  * gateways together. The only gateway of a state folder has it in memory and in SQLite.
  */
 export interface LimitsBook extends Pick<Limits, "limitStatus"> {
@@ -185,6 +193,14 @@ export interface Settling {
   readonly grown: readonly Reservation[];
   /** The decision on each demand. */
   readonly admissions: readonly Admission[];
+}
+
+/** A reservation of nothing but its seats. */
+export function emptyReservation(
+  { books, seat }: Pick<Demand, "books" | "seat">,
+  kept: Reservation["kept"],
+): Reservation {
+  return { held: books.map((book) => ({ book, tokens: 0, budgetTokens: 0 })), seat, kept };
 }
 
 /** A seat that is not renewed for this long is free again. This frees the seats of a gateway that was killed. */

@@ -1,6 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { loadsPerMinuteDefault } from "#shared/admin/key-terms.ts";
-import type { KeyLimits } from "#shared/records/key-record.ts";
+import { type Book, inSentence } from "#shared/records/book.ts";
 import { noSeat, type Limits } from "./limits.ts";
 
 /** The load that a request would cause: other models make room for its own. */
@@ -14,30 +14,36 @@ export interface CausedLoad {
 const retryAfterSecondsMax = 60;
 
 /**
- * Throws the fault of a request whose key may not cause a load now. Loads are counted like requests, under a name of their
- * own. Where runtimes load by themselves, only a limit that was set for the key counts.
+ * Throws the fault of a request that may not cause a load now. Loads are counted like requests, under a name of their own.
+ * Where runtimes load by themselves, only limits that were set count.
  */
 export async function assertMayLoad(
-  { id, limits: { loadsPerMinute } = {} }: { readonly id: string; readonly limits?: KeyLimits | undefined },
+  { key, books }: { readonly key: { readonly id: string }; readonly books: readonly Book[] },
   { model, isPlaced }: CausedLoad,
   limits: Limits,
 ): Promise<void> {
-  if (loadsPerMinute === undefined && !isPlaced) return;
-  const perMinute = loadsPerMinute ?? loadsPerMinuteDefault;
-  if (perMinute === 0) {
+  const set = books.flatMap((book) => countOfLoads(book, book.limits.loadsPerMinute));
+  if (set.length === 0 && !isPlaced) return;
+  const none = set.find((book) => book.limits.requestsPerMinute === 0);
+  if (none !== undefined) {
     throw new Fault("loads_not_allowed", {
-      message: `The model '${model}' is in no machine's memory, and this key may not have models loaded (--no-loads). Ask for one that is loaded.`,
+      message: `The model '${model}' is in no machine's memory, and ${inSentence(none.noun)} may not have models loaded (--no-loads). Ask for one that is loaded.`,
       param: "model",
     });
   }
-  const demand = { keyId: `${id}.loads`, limits: { requestsPerMinute: perMinute }, seat: noSeat, tokens: 0 };
-  const admission = await limits.admit(demand);
+  const counts = set.length > 0 ? set : countOfLoads({ id: key.id, noun: "This key" }, loadsPerMinuteDefault);
+  const admission = await limits.admit({ books: counts, seat: noSeat, tokens: 0 });
   if (admission.outcome === "admitted") return;
   const waitSeconds = Math.max(1, Math.ceil(admission.waitMs / 1_000));
-  const share = admission.limitStatus.requests?.limit ?? perMinute;
+  const share = admission.limitStatus.requests?.limit;
   throw new Fault("rate_limit_loads", {
-    message: `This key may have ${share === 1 ? "1 model" : `${share} models`} a minute loaded in place of others, and has. Try again in ${waitSeconds}s, or ask for a model that is loaded.`,
+    message: `${admission.book.noun} may have ${share === 1 ? "1 model" : `${share} models`} a minute loaded in place of others, and has. Try again in ${waitSeconds}s, or ask for a model that is loaded.`,
     retryAfterSeconds: Math.min(waitSeconds, retryAfterSecondsMax),
     param: "model",
   });
+}
+
+/** Returns the book in which loads are counted as requests; nothing where they have no limit. */
+function countOfLoads({ id, noun }: Omit<Book, "limits">, perMinute: number | undefined): readonly Book[] {
+  return perMinute === undefined ? [] : [{ id: `${id}.loads`, limits: { requestsPerMinute: perMinute }, noun }];
 }

@@ -1,3 +1,4 @@
+import type { Book } from "#shared/records/book.ts";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import {
@@ -9,9 +10,12 @@ import {
   judgingLimits,
   levelsAt,
   limitStatusOf,
+  refusedStatus,
   roundingUnits,
+  tightest,
   waitMsOf,
   windowMs,
+  type BookUse,
   type LimitsUse,
 } from "./judge-demand.ts";
 import {
@@ -20,6 +24,7 @@ import {
   type Charge,
   type Demand,
   type Growth,
+  type Held,
   type Reservation,
   type Limits,
   type Settled,
@@ -29,13 +34,13 @@ import {
 interface LocalLimitsOptions {
   readonly clock: Pick<Clock, "now" | "wall">;
   /**
-   * Returns the tokens that a key used of its budget in a period, if the store has not reported them. `admit` reads
+   * Returns the tokens that a book used of its budget in a period, if the store has not reported them. `admit` reads
    * this in the same synchronous step that decides.
    */
-  readonly spent: (keyId: string, period: string) => number;
+  readonly spent: (bookId: string, period: string) => number;
 }
 
-/** The interval between two searches for keys that can be forgotten. */
+/** The interval between two searches for books that can be forgotten. */
 const forgetEveryMs = windowMs;
 
 /**
@@ -46,52 +51,48 @@ export class LocalLimits implements Pick<Limits, "limitStatus"> {
   /** The number of gateways that share every limit, as their book last reported it. */
   gateways = 1;
   readonly #options: LocalLimitsOptions;
-  readonly #keys = new Map<string, LocalKey>();
-  /** Keys with grants that the book of all gateways has not charged, and the limits of those grants. */
-  readonly #uncharged = new Map<string, KeyLimits>();
+  readonly #books = new Map<string, LocalBook>();
+  /** Books with grants that the book of all gateways has not charged, with the limits of those grants. */
+  readonly #uncharged = new Map<string, Book>();
   #forgotAtMs = 0;
 
   constructor(options: LocalLimitsOptions) {
     this.#options = options;
   }
 
-  /** The number of keys in memory. */
+  /** The number of books in memory. */
   get size(): number {
-    return this.#keys.size;
+    return this.#books.size;
   }
 
   admit(demand: Demand): Admission {
-    const { keyId, limits, seat, tokens } = demand;
-    const { spent, endsInMs } = this.#budgetOf(demand);
-    const share = judgingLimits(demand, shareOf(limits, this.gateways, spent));
-    const state = { ...this.#stateOf(keyId, share), spent };
-    const verdict = judgeDemand(demand, share, state);
+    const { books, seat, tokens } = demand;
+    const uses = books.map((book) => this.#useOf(book, demand));
+    const verdict = judgeDemand(demand, uses);
     if (verdict.outcome === "refuse") {
-      const { by } = verdict;
-      const waitMs = waitMsOf({ by, tokens, limits: share, levels: state.levels, budgetEndsInMs: endsInMs });
-      return { outcome: "refused", by, waitMs, limitStatus: limitStatusOf(share, state.levels) };
+      const { by, at } = verdict;
+      const { book, share, levels, endsInMs } = uses[at] as UseUntil;
+      const waitMs = waitMsOf({ by, tokens, limits: share, levels, budgetEndsInMs: endsInMs });
+      const statuses = uses.map((each) => limitStatusOf(each.share, each.levels));
+      return { outcome: "refused", by, book, waitMs, limitStatus: refusedStatus(statuses, at) };
     }
-    const { budgetTokens } = verdict;
-    const reservation: Reservation = { keyId, limits, seat, tokens: verdict.tokens, budgetTokens, kept: "here" };
+    const reservation: Reservation = { held: verdict.held, seat, kept: "here" };
     this.adopt(reservation);
-    this.#uncharged.set(keyId, limits);
-    return { outcome: "admitted", reservation, limitStatus: limitStatusOf(share, this.#stateOf(keyId, share).levels) };
+    this.#notCharged(reservation);
+    return { outcome: "admitted", reservation, limitStatus: this.#statusOf(uses) };
   }
 
   /** Grows the reservation of a request under way, by what this gateway's share has left. */
   grow(growth: Growth): Reservation {
-    const { keyId, limits } = growth.reservation;
-    const { spent } = this.#budgetOf(growth.reservation);
-    const share = shareOf(limits, this.gateways, spent);
-    const grown = growReservation(growth, share, { ...this.#stateOf(keyId, share), spent });
+    const uses = growth.reservation.held.map(({ book }) => this.#useOf(book, growth.reservation));
+    const grown = growReservation(growth, uses);
     this.adopt(grown, "here");
-    this.#uncharged.set(keyId, limits);
+    this.#notCharged(grown);
     return grown;
   }
 
-  async limitStatus({ keyId, limits }: Pick<Demand, "keyId" | "limits">): Promise<LimitStatus> {
-    const share = shareOf(limits, this.gateways);
-    return limitStatusOf(share, this.#stateOf(keyId, share).levels);
+  async limitStatus(books: readonly Book[]): Promise<LimitStatus> {
+    return this.#statusOf(books.map((book) => ({ book, share: shareOf(book.limits, this.gateways) })));
   }
 
   /**
@@ -100,32 +101,44 @@ export class LocalLimits implements Pick<Limits, "limitStatus"> {
    */
   adopt(reservation: Reservation, by = reservation.kept): void {
     this.#forgetIdle();
-    const key = this.#keys.getOrInsertComputed(reservation.keyId, () => new LocalKey());
-    key.take(this.#options.clock.now(), shareOf(reservation.limits, this.gateways), { reservation, by });
+    this.#take(reservation, { by, requests: 1 });
   }
 
   /** Counts the reservation of an answer that was admitted before, by an earlier request: its seat, and no request of a minute. */
   occupy(reservation: Reservation): void {
-    const key = this.#keys.getOrInsertComputed(reservation.keyId, () => new LocalKey());
-    key.take(this.#options.clock.now(), shareOf(reservation.limits, this.gateways), {
-      reservation,
-      by: reservation.kept,
-      requests: 0,
-    });
+    this.#take(reservation, { by: reservation.kept, requests: 0 });
   }
 
-  /** Records the budget use of all gateways, as their store just reported it. The share divides only what is left. */
-  learn({ keyId, limits }: Pick<Demand, "keyId" | "limits">, spent: number): void {
-    if (limits.budget === undefined) return;
-    const period = budgetPeriodAt(limits.budget.per, this.#options.clock.wall());
-    this.#keys.getOrInsertComputed(keyId, () => new LocalKey()).learn(period, spent);
+  #take({ held, seat, kept }: Reservation, granted: Omit<Taken, "held" | "seat" | "kept">): void {
+    for (const each of held) {
+      const { id, limits } = each.book;
+      const book = this.#books.getOrInsertComputed(id, () => new LocalBook());
+      book.take(this.#options.clock.now(), shareOf(limits, this.gateways), { held: each, seat, kept, ...granted });
+    }
+  }
+
+  #notCharged({ held }: Reservation): void {
+    for (const { book } of held) this.#uncharged.set(book.id, book);
+  }
+
+  /** Records the budget use of all gateways, as their store just reported it for each book. The share divides only what is left. */
+  learn({ books }: Pick<Demand, "books">, spent: readonly (number | undefined)[]): void {
+    for (const [at, { id, limits }] of books.entries()) {
+      const used = spent[at];
+      if (limits.budget === undefined || used === undefined) continue;
+      const period = budgetPeriodAt(limits.budget.per, this.#options.clock.wall());
+      this.#books.getOrInsertComputed(id, () => new LocalBook()).learn(period, used);
+    }
   }
 
   /** Settles a request that was admitted or adopted here. A second call for the same reservation changes nothing. */
   settle(settled: Settled): void {
-    const { keyId, limits } = settled.reservation;
-    this.#keys.get(keyId)?.settle(this.#options.clock.now(), shareOf(limits, this.gateways), settled);
-    if (settled.reservation.kept === "here" && this.#keys.has(keyId)) this.#uncharged.set(keyId, limits);
+    const { held, kept } = settled.reservation;
+    for (const { book } of held) {
+      const its = this.#books.get(book.id);
+      its?.settle(this.#options.clock.now(), shareOf(book.limits, this.gateways), settled);
+      if (kept === "here" && its !== undefined) this.#uncharged.set(book.id, book);
+    }
   }
 
   /**
@@ -134,27 +147,34 @@ export class LocalLimits implements Pick<Limits, "limitStatus"> {
    */
   takeCharges(): readonly Charge[] {
     const nowMs = this.#options.clock.now();
-    const charges = [...this.#uncharged].flatMap(([keyId, limits]): Charge[] => {
-      const use = this.#keys.get(keyId)?.takeCharge(nowMs, shareOf(limits, this.gateways));
-      return use === undefined ? [] : [{ keyId, limits, ...use }];
+    const charges = [...this.#uncharged].flatMap(([id, book]): Charge[] => {
+      const use = this.#books.get(id)?.takeCharge(nowMs, shareOf(book.limits, this.gateways));
+      return use === undefined ? [] : [{ book, ...use }];
     });
     this.#uncharged.clear();
     return charges;
   }
 
-  #stateOf(keyId: string, share: KeyLimits): ReturnType<LocalKey["stateAt"]> {
-    return (this.#keys.get(keyId) ?? new LocalKey()).stateAt(this.#options.clock.now(), share);
+  #statusOf(uses: readonly Pick<BookUse, "book" | "share">[]): LimitStatus {
+    return tightest(uses.map(({ book, share }) => limitStatusOf(share, this.#stateOf(book.id, share).levels)));
   }
 
-  #budgetOf({ keyId, limits }: Pick<Demand, "keyId" | "limits">): {
-    readonly spent: number;
-    readonly endsInMs: number;
-  } {
+  #stateOf(id: string, share: KeyLimits): ReturnType<LocalBook["stateAt"]> {
+    return (this.#books.get(id) ?? new LocalBook()).stateAt(this.#options.clock.now(), share);
+  }
+
+  #useOf(book: Book, { seat }: Pick<Demand, "seat">): UseUntil {
+    const { spent, endsInMs } = this.#budgetOf(book);
+    const share = judgingLimits({ seat }, shareOf(book.limits, this.gateways, spent));
+    return { book, share, ...this.#stateOf(book.id, share), spent, endsInMs };
+  }
+
+  #budgetOf({ id, limits }: Book): { readonly spent: number; readonly endsInMs: number } {
     if (limits.budget === undefined) return { spent: 0, endsInMs: 0 };
     const wallMs = this.#options.clock.wall();
     const { name, endsAtMs } = budgetPeriodAt(limits.budget.per, wallMs);
-    const learned = this.#keys.get(keyId)?.spentIn(name);
-    return { spent: learned ?? this.#options.spent(keyId, name), endsInMs: endsAtMs - wallMs };
+    const learned = this.#books.get(id)?.spentIn(name);
+    return { spent: learned ?? this.#options.spent(id, name), endsInMs: endsAtMs - wallMs };
   }
 
   #forgetIdle(): void {
@@ -162,22 +182,31 @@ export class LocalLimits implements Pick<Limits, "limitStatus"> {
     if (nowMs - this.#forgotAtMs < forgetEveryMs) return;
     this.#forgotAtMs = nowMs;
     const wallMs = this.#options.clock.wall();
-    for (const [id, key] of this.#keys) {
-      if (!key.isIdleAt(nowMs, wallMs)) continue;
-      this.#keys.delete(id);
+    for (const [id, book] of this.#books) {
+      if (!book.isIdleAt(nowMs, wallMs)) continue;
+      this.#books.delete(id);
       this.#uncharged.delete(id);
     }
   }
 }
 
 type Use = Pick<Charge, "requests" | "tokens">;
+/** The use of a book, and the time until the period of its budget ends. */
+type UseUntil = BookUse & { readonly endsInMs: number };
+
+/** A reservation's part of a book, the one that granted what is new of it, and the requests of a minute that it takes. */
+interface Taken extends Pick<Reservation, "seat" | "kept"> {
+  readonly held: Held;
+  readonly by: Reservation["kept"];
+  readonly requests: number;
+}
 
 /**
- * One gateway's record of how much of a key's limits is used. Callers pass the limits each time, because limits change
+ * One gateway's record of how much of a book's limits is used. Callers pass the limits each time, because limits change
  * while requests run.
  */
-class LocalKey {
-  readonly #reservations = new Map<string, Reservation>();
+class LocalBook {
+  readonly #reservations = new Map<string, Held & Pick<Reservation, "kept">>();
   #reserved = 0;
   #levels = emptyLevels;
   /** The same levels as the book of all gateways knows them: without grants made here while it was unavailable. */
@@ -192,24 +221,12 @@ class LocalKey {
   }
 
   /** Records a reservation, or what it has grown by. */
-  take(
-    nowMs: number,
-    limits: KeyLimits,
-    {
-      reservation,
-      by,
-      requests = 1,
-    }: { readonly reservation: Reservation; readonly by: Reservation["kept"]; readonly requests?: number },
-  ): void {
-    const before = this.#reservations.get(reservation.seat);
-    if (reservation.seat !== noSeat) this.#reservations.set(reservation.seat, reservation);
-    this.#reserved += reservation.budgetTokens - (before?.budgetTokens ?? 0);
-    this.#charge(
-      nowMs,
-      limits,
-      { requests: before ? 0 : requests, tokens: reservation.tokens - (before?.tokens ?? 0) },
-      by,
-    );
+  take(nowMs: number, limits: KeyLimits, { held, seat, kept, by, requests }: Taken): void {
+    const before = this.#reservations.get(seat);
+    if (seat !== noSeat) this.#reservations.set(seat, { ...held, kept });
+    this.#reserved += held.budgetTokens - (before?.budgetTokens ?? 0);
+    const use = { requests: before ? 0 : requests, tokens: held.tokens - (before?.tokens ?? 0) };
+    this.#charge(nowMs, limits, use, by);
   }
 
   /**
@@ -242,7 +259,7 @@ class LocalKey {
     return this.#budget?.period === period ? this.#budget.spent : undefined;
   }
 
-  /** True if a key without any record would have the same state. */
+  /** True if a book without any record would have the same state. */
   isIdleAt(nowMs: number, wallMs: number): boolean {
     const budgetIsOver = this.#budget === undefined || this.#budget.endsAtMs <= wallMs;
     const { requests, tokens } = levelsAt(this.#levels, this.#limits, nowMs);
@@ -257,7 +274,7 @@ class LocalKey {
 }
 
 /**
- * Returns one gateway's share of a key's limits. Only the rest of a budget is divided: all gateways together spent the
+ * Returns one gateway's share of a book's limits. Only the rest of a budget is divided: all gateways together spent the
  * other part. However many gateways there are, each admits a request now and then.
  */
 function shareOf(limits: KeyLimits, gateways: number, spent = 0): KeyLimits {

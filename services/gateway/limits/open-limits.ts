@@ -1,18 +1,20 @@
+import type { Book } from "#shared/records/book.ts";
 import type { StateStore } from "#shared/store/open-key-store.ts";
 import type { SqlTags, StateDatabase } from "#shared/store/state-database.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { keptRequestsDefault, type KeptRequests } from "#shared/requests/request-records.ts";
 import { madeOf, usageKeptDays, usageTables } from "#shared/usage/usage.ts";
-import type {
-  Admission,
-  Demand,
-  Reservation,
-  Limits,
-  LimitsBook,
-  LimitStatus,
-  Settlement,
-  Settling,
+import {
+  emptyReservation,
+  type Admission,
+  type Demand,
+  type Reservation,
+  type Limits,
+  type LimitsBook,
+  type LimitStatus,
+  type Settlement,
+  type Settling,
 } from "./limits.ts";
 import { LocalLimits } from "./local-limits.ts";
 import { RedisLimitsBook, SharedLimits } from "./redis-limits.ts";
@@ -96,14 +98,14 @@ export class SqliteLimitsBook implements Limits, LimitsBook {
     return this.local.admit(demand);
   }
 
-  occupy(key: Pick<Demand, "keyId" | "limits" | "seat">): Reservation {
-    const reservation = { ...key, tokens: 0, budgetTokens: 0, kept: "here" } as const;
+  occupy(demand: Pick<Demand, "books" | "seat">): Reservation {
+    const reservation = emptyReservation(demand, "here");
     this.local.occupy(reservation);
     return reservation;
   }
 
-  limitStatus(key: Pick<Demand, "keyId" | "limits">): Promise<LimitStatus> {
-    return this.local.limitStatus(key);
+  limitStatus(books: readonly Book[]): Promise<LimitStatus> {
+    return this.local.limitStatus(books);
   }
 
   /** Books what answers had used that were under way when the gateway before was killed. */

@@ -1,3 +1,4 @@
+import type { Book } from "#shared/records/book.ts";
 import { z } from "zod";
 import { budgetPeriods } from "#shared/admin/key-terms.ts";
 import { Fault } from "#shared/fault/fault.ts";
@@ -10,17 +11,22 @@ import {
   budgetPeriodAt,
   drainedUnits,
   growthTokens,
+  hasSeat,
   judgingLimits,
   limitStatusOf,
   needsSeat,
+  refusedStatus,
+  tightest,
   waitMsOf,
 } from "./judge-demand.ts";
 import {
+  emptyReservation,
   seatLivesMs,
   type Admission,
   type Charge,
   type Demand,
   type Growth,
+  type Held,
   type Reservation,
   type Limits,
   type LimitsBook,
@@ -37,18 +43,22 @@ import type { Settlements } from "./settlements.ts";
 /** An empty key, to which the connection adds its prefix. */
 const prefixOnly = "";
 
-/** The reply to a settlement: the number of gateways, both tokens of each reservation that grows, and the decision on each demand. */
+/**
+ * The reply to a settlement: the number of gateways, both tokens of each book of each reservation that grows, and the
+ * decision on each demand. `at` counts books from one.
+ */
 type SettleReply = readonly [
   gateways: number,
-  grants: readonly (readonly [number, number])[],
+  grants: readonly (readonly (readonly [tokens: number, budgetTokens: number])[])[],
   replies: readonly AdmitReply[],
 ];
-type AdmitReply = readonly [by: Refusal | "", requests: string, tokens: string, spent: number, budgetTokens: number];
-const limitStatusReply = z.tuple([z.array(z.string().nullable()), z.tuple([z.coerce.number(), z.coerce.number()])]);
+type AdmitReply = readonly [by: Refusal | "", at: number, ...books: readonly FoundBook[]];
+type FoundBook = readonly [requests: string, tokens: string, spent: number, budgetTokens: number];
+const limitStatusReply = z.tuple([z.tuple([z.coerce.number(), z.coerce.number()])], z.array(z.string().nullable()));
 
-/** Returns the Redis key that counts the tokens that an API key used in a period. */
-export function spentAt(keyId: string, period: string): string {
-  return `spent:${keyId}:${period}`;
+/** Returns the Redis key that counts the tokens that a book used in a period. */
+export function spentAt(bookId: string, period: string): string {
+  return `spent:${bookId}:${period}`;
 }
 
 interface BookOptions {
@@ -80,18 +90,24 @@ export class RedisLimitsBook implements LimitsBook {
     this.#settle = redis.script(settlementLua(terms), 1);
   }
 
-  async limitStatus({ keyId, limits }: Pick<Demand, "keyId" | "limits">): Promise<LimitStatus> {
+  async limitStatus(books: readonly Book[]): Promise<LimitStatus> {
     const replies = await this.#redis.pipeline("tell how a key stands", (batch) =>
-      batch.hmget(`limits:${keyId}`, "requests", "requestsAt", "tokens", "tokensAt").time(),
+      books.reduce(
+        (each, { id }) => each.hmget(`limits:${id}`, "requests", "requestsAt", "tokens", "tokensAt"),
+        batch.time(),
+      ),
     );
-    const [kept, [seconds, microseconds]] = limitStatusReply.parse(replies);
-    const [requests = 0, requestsAtMs = 0, tokens = 0, tokensAtMs = 0] = kept.map(Number);
+    const [[seconds, microseconds], ...all] = limitStatusReply.parse(replies);
     const nowMs = seconds * 1_000 + microseconds / 1_000;
-    const { requestsPerMinute: requestsLimit = 1, tokensPerMinute: tokensLimit = 1 } = limits;
-    return limitStatusOf(limits, {
-      requests: Math.min(drainedUnits(requests, requestsLimit, nowMs - requestsAtMs), requestsLimit),
-      tokens: drainedUnits(tokens, tokensLimit, nowMs - tokensAtMs),
+    const statuses = books.map(({ limits }, at) => {
+      const [requests = 0, requestsAtMs = 0, tokens = 0, tokensAtMs = 0] = all[at]?.map(Number) ?? [];
+      const { requestsPerMinute: requestsLimit = 1, tokensPerMinute: tokensLimit = 1 } = limits;
+      return limitStatusOf(limits, {
+        requests: Math.min(drainedUnits(requests, requestsLimit, nowMs - requestsAtMs), requestsLimit),
+        tokens: drainedUnits(tokens, tokensLimit, nowMs - tokensAtMs),
+      });
     });
+    return tightest(statuses);
   }
 
   async settle(settlement: Settlement) {
@@ -104,8 +120,8 @@ export class RedisLimitsBook implements LimitsBook {
       sequence,
       acknowledged,
       notes,
-      changes: some([...ended.map(changeOfEnd), ...charges.map(changeOf)]),
-      renewed: some(settlement.renewed.filter(({ limits }) => needsSeat(limits)).map(renewalOf)),
+      changes: some([...ended.flatMap(changesOfEnd), ...charges.map(changeOf)]),
+      renewed: some(settlement.renewed.flatMap(renewalsOf)),
       growing: some(growing.map((each) => growthOf(each, wallMs))),
       demands: some(demands.map((each) => demandOf(each, wallMs))),
       ...(usage.length > 0 && usedOf(usage)),
@@ -123,39 +139,41 @@ export class RedisLimitsBook implements LimitsBook {
       throw new Fault("backend_unavailable", { message, internal });
     }
     const grown = growing.map(({ reservation }, at): Reservation => {
-      const [tokens, budgetTokens] = grants[at] ?? [0, 0];
-      return {
-        ...reservation,
-        tokens: reservation.tokens + tokens,
-        budgetTokens: reservation.budgetTokens + budgetTokens,
-      };
+      const held = reservation.held.map((each, of): Held => {
+        const [tokens, budgetTokens] = grants[at]?.[of] ?? [0, 0];
+        return { ...each, tokens: each.tokens + tokens, budgetTokens: each.budgetTokens + budgetTokens };
+      });
+      return { ...reservation, held };
     });
     return { gateways, grown, admissions: replies.map((each, at) => admissionOf(each, demands[at] as Demand, wallMs)) };
   }
 }
 
-function admissionOf(reply: AdmitReply, demand: Demand, wallMs: number): Admission {
-  const [by, requests, tokensOfMinute, spentOfBudget, budgetTokens] = reply;
-  const { keyId, limits, seat, tokens } = demand;
-  const judging = judgingLimits(demand, limits);
-  const { tokensPerMinute = 0, budget } = judging;
-  const levels = { requests: Number(requests), tokens: Number(tokensOfMinute) };
-  const limitStatus = limitStatusOf(judging, levels);
-  const spent = budget && spentOfBudget;
-  if (by !== "") {
-    const budgetEndsInMs = budget === undefined ? 0 : budgetPeriodAt(budget.per, wallMs).endsAtMs - wallMs;
+function admissionOf([by, refusedAt, ...found]: AdmitReply, demand: Demand, wallMs: number): Admission {
+  const { books, seat, tokens } = demand;
+  const all = books.map((book, at) => {
+    const [requests, tokensOfMinute, spent, budgetTokens] = found[at] as FoundBook;
+    const judging = judgingLimits(demand, book.limits);
+    const levels = { requests: Number(requests), tokens: Number(tokensOfMinute) };
+    return { book, judging, levels, spent: judging.budget && spent, budgetTokens };
+  });
+  const statuses = all.map(({ judging, levels }) => limitStatusOf(judging, levels));
+  const spent = all.map((each) => each.spent);
+  const refused = all[refusedAt - 1];
+  if (by !== "" && refused !== undefined) {
+    const { book, judging, levels } = refused;
+    const { limits } = book;
+    const budgetEndsInMs =
+      judging.budget === undefined ? 0 : budgetPeriodAt(judging.budget.per, wallMs).endsAtMs - wallMs;
     const waitMs = waitMsOf({ by, tokens, limits, levels, budgetEndsInMs });
-    return { outcome: "refused", by, waitMs, limitStatus, spent };
+    return { outcome: "refused", by, book, waitMs, limitStatus: refusedStatus(statuses, refusedAt - 1), spent };
   }
-  const reservation: Reservation = {
-    keyId,
-    limits,
-    seat,
-    tokens: Math.min(tokens, tokensPerMinute),
+  const held = all.map(({ book, judging, budgetTokens }): Held => ({
+    book,
+    tokens: Math.min(tokens, judging.tokensPerMinute ?? 0),
     budgetTokens,
-    kept: "shared",
-  };
-  return { outcome: "admitted", reservation, limitStatus, spent };
+  }));
+  return { outcome: "admitted", reservation: { held, seat, kept: "shared" }, limitStatus: tightest(statuses), spent };
 }
 
 /** Returns a list, unless it is empty. */
@@ -164,47 +182,47 @@ function some<Each>(list: readonly Each[]): readonly Each[] | undefined {
 }
 
 function demandOf(demand: Demand, wallMs: number) {
-  const { keyId, seat, tokens, promptTokens = 0 } = demand;
-  const { budget, ...limits } = judgingLimits(demand, demand.limits);
-  const spending = budget && {
-    budget: budget.tokens,
-    spentAt: spentAt(keyId, budgetPeriodAt(budget.per, wallMs).name),
-  };
-  return { ...limits, ...spending, keyId, seat, tokens, promptTokens };
+  const { books, seat, tokens, promptTokens = 0 } = demand;
+  return { seat, tokens, promptTokens, books: books.map((book) => judgedBook(book, demand, wallMs)) };
 }
 
-/** Returns the change of a key's buckets, and the seat to free. A negative number is given back. */
-function changeOfEnd({ reservation, ran, usedTokens }: Settled) {
-  const { keyId, limits, seat } = reservation;
-  const change = changeOf({
-    keyId,
-    limits,
-    requests: ran ? 0 : -1,
-    tokens: (ran ? usedTokens : 0) - reservation.tokens,
+/** Returns a book with the limits that judge, as the script reads it. */
+function judgedBook({ id, limits }: Book, demand: Pick<Demand, "seat">, wallMs: number) {
+  const { requestsPerMinute, tokensPerMinute, concurrency, budget } = judgingLimits(demand, limits);
+  const at = budget && spentAt(id, budgetPeriodAt(budget.per, wallMs).name);
+  return { id, requestsPerMinute, tokensPerMinute, concurrency, budget: budget?.tokens, spentAt: at };
+}
+
+/** Returns the change of each book's buckets, and the seat to free. A negative number is given back. */
+function changesOfEnd({ reservation: { held, seat }, ran, usedTokens }: Settled) {
+  return held.map(({ book, tokens }) => {
+    const change = changeOf({ book, requests: ran ? 0 : -1, tokens: (ran ? usedTokens : 0) - tokens });
+    return needsSeat(book) ? { ...change, seat, hasReserved: book.limits.budget !== undefined } : change;
   });
-  return needsSeat(limits) ? { ...change, seat, hasReserved: limits.budget !== undefined } : change;
 }
 
-function changeOf({ keyId, limits: { requestsPerMinute, tokensPerMinute }, requests, tokens }: Charge) {
-  return { keyId, requestsPerMinute, tokensPerMinute, requests, tokens };
+function changeOf({ book, requests, tokens }: Charge) {
+  const { requestsPerMinute, tokensPerMinute } = book.limits;
+  return { id: book.id, requestsPerMinute, tokensPerMinute, requests, tokens };
 }
 
 function growthOf({ reservation, usedTokens }: Growth, wallMs: number) {
-  const { limits, ...held } = reservation;
-  const { tokensPerMinute, budget } = limits;
-  const at = budget && spentAt(reservation.keyId, budgetPeriodAt(budget.per, wallMs).name);
-  return { ...held, tokensPerMinute, budget: budget?.tokens, spentAt: at, wanted: usedTokens + growthTokens };
+  const books = reservation.held.map(({ book, ...held }) => ({ ...held, ...judgedBook(book, reservation, wallMs) }));
+  return { seat: reservation.seat, books, wanted: usedTokens + growthTokens };
 }
 
-function renewalOf({ keyId, seat, limits, budgetTokens }: Reservation) {
-  return { keyId, seat, budgetTokens: limits.budget && budgetTokens };
+function renewalsOf({ held, seat }: Reservation) {
+  return held
+    .filter(({ book }) => needsSeat(book))
+    .map(({ book, budgetTokens }) => ({ id: book.id, seat, budgetTokens: book.limits.budget && budgetTokens }));
 }
 
 /** Returns the use of a request under way, as it is booked if its gateway is gone. */
 function toldOf({ id, usage, answer, request }: RunningUsage) {
-  const moved = answer && { answer, movedUsage: usedOf([{ ...usage, failed: 0 }]).usage };
+  const { books, ...seated } = answer ?? { books: [] };
+  const moved = answer && { answer: seated, movedUsage: usedOf([{ ...usage, failed: 0 }]).usage };
   const used = JSON.stringify({ ...usedOf([usage]), made: madeOf(usage), ...moved });
-  return { id, keyId: usage.keyId, used, answer, request };
+  return { id, used, answer: answer && seated, books: some(books.map((book) => book.id)), request };
 }
 
 /** Returns what is added to the books for these rows. */
@@ -250,10 +268,9 @@ export class SharedLimits implements Limits {
       admission = await settlements.ask(demand);
     } catch (error) {
       this.#away(error);
-      const { keyId, limits, seat } = demand;
-      // The part of the budget that it may have reserved is unknown here; the book finds it by the seat.
-      const uncertain = { keyId, limits, seat, tokens: 0, budgetTokens: 0, kept: "shared" } as const;
-      if (needsSeat(limits)) settlements.release(uncertain);
+      // The part of the budgets that it may have reserved is unknown here; the book finds it by the seat.
+      const uncertain = emptyReservation(demand, "shared");
+      if (hasSeat(uncertain)) settlements.release(uncertain);
       return this.#ownShare(demand);
     }
     if (admission.outcome === "admitted") local.adopt(admission.reservation);
@@ -261,22 +278,22 @@ export class SharedLimits implements Limits {
     return admission;
   }
 
-  occupy(key: Pick<Demand, "keyId" | "limits" | "seat">): Reservation {
+  occupy(demand: Pick<Demand, "books" | "seat">): Reservation {
     const { local, settlements } = this.#options;
-    const reservation = { ...key, tokens: 0, budgetTokens: 0, kept: settlements.isAway ? "here" : "shared" } as const;
+    const reservation = emptyReservation(demand, settlements.isAway ? "here" : "shared");
     local.occupy(reservation);
     settlements.occupy(reservation);
     return reservation;
   }
 
-  async limitStatus(key: Pick<Demand, "keyId" | "limits">): Promise<LimitStatus> {
+  async limitStatus(books: readonly Book[]): Promise<LimitStatus> {
     const { book, local, settlements } = this.#options;
-    if (settlements.isAway) return local.limitStatus(key);
+    if (settlements.isAway) return local.limitStatus(books);
     try {
-      return await book.limitStatus(key);
+      return await book.limitStatus(books);
     } catch (error) {
       this.#away(error);
-      return local.limitStatus(key);
+      return local.limitStatus(books);
     }
   }
 

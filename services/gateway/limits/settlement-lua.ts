@@ -78,11 +78,13 @@ local function bookOf(gateway)
 end
 
 -- An answer has the seat of the latest request for it. That of the one before is free, whose gateway may be dead.
-local function seatAnswer(keyId, answer)
+local function seatAnswer(answer, books)
   local at = prefix .. "answer:" .. answer.job
   local before = call("GET", at)
   if before and not answer.isResumed then return end
-  if before then free(keyId, before, true) end
+  if before then
+    for _, id in ipairs(books or none) do free(id, before, true) end
+  end
   call("SET", at, answer.seat, "PX", ${seatedForMs})
 end
 
@@ -94,7 +96,7 @@ local function follow(settlement)
   for _, each in ipairs(under) do
     if call("HEXISTS", booked, each.id) == 0 then
       local isNew = call("HSET", running, each.id, each.used) == 1
-      if isNew and each.answer then seatAnswer(each.keyId, each.answer) end
+      if isNew and each.answer then seatAnswer(each.answer, each.books) end
       if each.request then call("HSET", cut, each.id, each.request) end
     end
   end
@@ -118,7 +120,7 @@ end
 /**
  * Returns the script that books a settlement. ARGV: the settlement as JSON without its empty parts, and the records of its
  * requests. Replies the number of present gateways, or 0 if an earlier settlement of the gateway is missing, what each reservation
- * that is to grow got of both limits, and the decision on each demand. Ends come first, so that a demand finds what they
+ * that is to grow got of both limits of each book, and the decision on each demand. Ends come first, so that a demand finds what they
  * free. The script notes the number before it books anything: if Redis cannot finish a settlement, a retry must not add half
  * of it again and again.
  */
@@ -146,9 +148,9 @@ if isMissing then return { 0, {}, {} } end
 if sequence > booked then
   for _, each in ipairs(settlement.changes or none) do
     local requestsLimit, tokensLimit = each.requestsPerMinute, each.tokensPerMinute
-    change(each.keyId, "requests", requestsLimit, requestsLimit, each.requests)
-    change(each.keyId, "tokens", tokensLimit, math.huge, each.tokens)
-    if each.seat then free(each.keyId, each.seat, each.hasReserved) end
+    change(each.id, "requests", requestsLimit, requestsLimit, each.requests)
+    change(each.id, "tokens", tokensLimit, math.huge, each.tokens)
+    if each.seat then free(each.id, each.seat, each.hasReserved) end
   end
   if settlement.usage then count(settlement, 1) end
   follow(settlement)
@@ -157,7 +159,7 @@ if sequence > booked then
 end
 
 local livesMs, grants, admissions = ${seatLivesMs}, {}, {}
-for _, each in ipairs(settlement.renewed or none) do renew(each.keyId, each.seat, livesMs, each.budgetTokens) end
+for _, each in ipairs(settlement.renewed or none) do renew(each.id, each.seat, livesMs, each.budgetTokens) end
 for _, each in ipairs(settlement.growing or none) do table.insert(grants, grow(each, livesMs)) end
 for _, each in ipairs(settlement.demands or none) do table.insert(admissions, admit(each, livesMs)) end
 keepBuckets()

@@ -1,6 +1,6 @@
 import { type Clock, type Timer, untilAborted } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
-import { needsSeat } from "./judge-demand.ts";
+import { hasSeat } from "./judge-demand.ts";
 import type {
   Admission,
   Demand,
@@ -111,7 +111,7 @@ export class Settlements {
 
   /** Records the reservation of a request under way, so that its seat is renewed. */
   begin(taken: Reservation): void {
-    if (taken.kept === "shared" && needsSeat(taken.limits)) this.#underWay.set(taken.seat, taken);
+    if (taken.kept === "shared" && hasSeat(taken)) this.#underWay.set(taken.seat, taken);
   }
 
   /** Takes the seat of a reservation that nothing was asked for, at once. */
@@ -158,7 +158,7 @@ export class Settlements {
 
   /** Frees the seat of a reservation that the book may or may not have. Gives nothing back. */
   release(reservation: Reservation): void {
-    this.#settle({ reservation, ran: true, usedTokens: reservation.tokens });
+    this.#settle({ reservation, ran: true, usedTokens: 0 });
   }
 
   #settle(settled: Settled): void {

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
+import { booksOf } from "#shared/records/book.ts";
 import type { KeyLimits, KeyRecord } from "#shared/records/key-record.ts";
 import { type RunningRequests, untilClientLeaves } from "../keys/authenticate.ts";
 import { type AdminProof, askerBy } from "./operations-access.ts";
@@ -25,7 +26,8 @@ export function provePlayground(
     }
     const state = request.state;
     const begin = (running: AbortController) => parts.running.begin(admin.id, running);
-    state.caller = { key: playgroundKey(admin), leaving, begin };
+    const key = playgroundKey(admin);
+    state.caller = { key, books: booksOf(key), leaving, begin };
     state.key = admin.id;
     if (!leaving.signal.aborted) reply.raw.once("close", parts.running.begin(admin.id, leaving));
   });

@@ -1,6 +1,6 @@
+import type { Book } from "#shared/records/book.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import type { KeyRecord } from "#shared/records/key-record.ts";
 import type { Fault } from "#shared/fault/fault.ts";
 import {
   noSeat,
@@ -24,7 +24,7 @@ interface AdmitParts {
   readonly clock: Clock;
 }
 
-/** The decision of a key's limits on a request: what it holds from then on, or the fault that names the limit. */
+/** The decision of its books on a request: what it holds from then on, or the fault that names the limit. */
 export interface Decision {
   readonly limitStatus: LimitStatus;
   readonly reservation?: Reservation | undefined;
@@ -35,29 +35,35 @@ export interface Decision {
 
 const unlimited: Decision = { limitStatus: {}, fault: undefined };
 
-/** A request asks this of the limits of its key. A count of tokens runs no model, and takes no seat. */
-export type AskedLimits = Omit<Demand, "keyId" | "limits">;
+/** A request asks this of its books. A count of tokens runs no model, and takes no seat. */
+export type AskedLimits = Omit<Demand, "books">;
 
-/** Asks for admission of a request under the limits of its key. */
+/** Asks for admission of a request to all of its books. */
 export async function askLimits(
-  { id: keyId, limits }: KeyRecord,
+  all: readonly Book[],
   asked: AskedLimits,
   signal: AbortSignal,
-  { limits: book, early, clock }: AdmitParts,
+  { limits, early, clock }: AdmitParts,
 ): Promise<Decision> {
   const isCount = asked.seat === noSeat;
-  if (limits === undefined || (isCount && limits.requestsPerMinute === undefined)) return unlimited;
-  const demand = { keyId, limits, ...asked };
-  let admission = await book.admit(demand);
+  const books = isCount ? all.filter(countsRequests) : all;
+  if (books.length === 0) return unlimited;
+  const demand = { books, ...asked };
+  let admission = await limits.admit(demand);
   if (isRetryable(admission)) {
     await sleep(clock, seatAgainMs, signal);
-    admission = await book.admit({ ...demand, seat: newToken() });
+    admission = await limits.admit({ ...demand, seat: newToken() });
   }
   const { limitStatus } = admission;
   if (admission.outcome === "admitted")
     return { limitStatus, reservation: isCount ? undefined : admission.reservation, fault: undefined };
-  early?.note(limits, admission);
+  early?.note(admission);
   return { limitStatus, fault: limitFault(admission, demand), by: admission.by };
+}
+
+/** True for a book that a count of tokens is charged to. */
+export function countsRequests({ limits }: Book): boolean {
+  return limits.requestsPerMinute !== undefined;
 }
 
 function isRetryable(admission: Admission): boolean {

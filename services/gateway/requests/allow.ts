@@ -25,8 +25,8 @@ export function mayGrow({
 }
 
 /**
- * Lets the reservation of a request grow with its answer. The answer is left through `leaving` where the limits of its key
- * have nothing left for it. Undefined for an answer that no limit can end.
+ * Lets the reservation of a request grow with its answer. The answer is left through `leaving` where one of its books
+ * has nothing left for it. Undefined for an answer that no limit can end.
  */
 export function allow(
   request: GrowingRequest,
@@ -53,8 +53,8 @@ interface GrowingOptions {
 }
 
 /**
- * The reservation of a request that a model answers. Each time the answer has used it up, the reservation grows by what the limits of
- * the key have left. The answer goes on meanwhile, by no more than its machine may send ahead.
+ * The reservation of a request that a model answers. Each time the answer has used it up, the reservation grows by what its books
+ * have left. The answer goes on meanwhile, by no more than its machine may send ahead.
  */
 class GrowingReservation implements AnswerBound {
   /** The limit at which the answer was left. */
@@ -107,11 +107,17 @@ class GrowingReservation implements AnswerBound {
 }
 
 /** Returns the tokens that a request may use under its reservation, and the limit that is reached then. */
-function boundOf({ limits, tokens, budgetTokens }: Reservation): {
+function boundOf({ held }: Reservation): Bound {
+  let least: Bound = { tokens: Infinity, by: "budget" };
+  for (const { book, tokens, budgetTokens } of held) {
+    const { tokensPerMinute, budget } = book.limits;
+    if (budget !== undefined && budgetTokens < least.tokens) least = { tokens: budgetTokens, by: "budget" };
+    if (tokensPerMinute !== undefined && tokens < least.tokens) least = { tokens, by: "tokens" };
+  }
+  return least;
+}
+
+interface Bound {
   readonly tokens: number;
   readonly by: "tokens" | "budget";
-} {
-  const ofMinute = limits.tokensPerMinute === undefined ? Infinity : tokens;
-  const ofBudget = limits.budget === undefined ? Infinity : budgetTokens;
-  return ofBudget <= ofMinute ? { tokens: ofBudget, by: "budget" } : { tokens: ofMinute, by: "tokens" };
 }

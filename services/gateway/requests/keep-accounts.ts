@@ -1,5 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
+import type { Book } from "#shared/records/book.ts";
 import { EarlyLimits } from "./limit-responses.ts";
 import { RecordedRefusals } from "./record-request.ts";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -37,9 +38,9 @@ export function keepAccounts(
   const requestParts = { ...dependencies, early, recorded };
   scope.addHook("onRequest", (request, reply, done) => {
     const arrivedAtMs = clock.now() - sinceArrivalMs(reply.raw);
-    const { key, leaving } = callerOf(request);
+    const { key, books, leaving } = callerOf(request);
     const from = { address: request.ip, path: request.state.path, headers: request.headers };
-    const asked = new ModelRequest({ id: request.id, key, from, leaving, arrivedAtMs }, requestParts);
+    const asked = new ModelRequest({ id: request.id, key, books, from, leaving, arrivedAtMs }, requestParts);
     const state = request.state;
     state.asked = asked;
     state.reporter = asked;
@@ -48,10 +49,10 @@ export function keepAccounts(
     const { endpoint } = request.routeOptions.config;
     if (endpoint?.isResumable === true && request.headers[lastEventHeader] !== undefined)
       return enterResume(request, reply, { ...dependencies, resuming });
-    const fault = early.judge(key);
+    const fault = early.judge(books);
     // A client's next request may overtake the close of the connection that it has just left.
     if (fault?.code === "concurrency_limit_exceeded") return judgeAgain(request, reply, { clock, early });
-    if (fault === undefined && key.limits?.concurrency !== undefined) closeWith(reply, early.begin(key));
+    if (fault === undefined) beginEarly(reply, books, early);
     done(fault);
     return undefined;
   });
@@ -65,11 +66,16 @@ async function judgeAgain(
   reply: FastifyReply,
   { clock, early }: { readonly clock: Clock; readonly early: EarlyLimits },
 ): Promise<void> {
-  const { key, leaving } = callerOf(request);
+  const { books, leaving } = callerOf(request);
   await sleep(clock, seatAgainMs, leaving.signal);
-  const fault = early.judge(key);
+  const fault = early.judge(books);
   if (fault !== undefined) throw fault;
-  closeWith(reply, early.begin(key));
+  beginEarly(reply, books, early);
+}
+
+function beginEarly(reply: FastifyReply, books: readonly Book[], early: EarlyLimits): void {
+  const counted = books.filter(({ limits }) => limits.concurrency !== undefined);
+  if (counted.length > 0) closeWith(reply, early.begin(counted));
 }
 
 /** Bodies of requests that resume an answer, which a key sends at once. The others wait, and are not read until then. */

@@ -1,9 +1,18 @@
 import { Fault } from "#shared/fault/fault.ts";
-import type { Admission, Allowance, Demand, Limits, LimitStatus } from "../limits/limits.ts";
-import type { KeyLimits, KeyRecord } from "#shared/records/key-record.ts";
+import {
+  type Admission,
+  type Allowance,
+  type Demand,
+  type Held,
+  type Limits,
+  type LimitStatus,
+} from "../limits/limits.ts";
+import { type Book, inSentence } from "#shared/records/book.ts";
+import type { KeyLimits } from "#shared/records/key-record.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Caller } from "../keys/authenticate.ts";
 import { KeyedCounts } from "../http/bound-uploads.ts";
 
 type Refused = Extract<Admission, { outcome: "refused" }>;
@@ -11,10 +20,10 @@ type Refused = Extract<Admission, { outcome: "refused" }>;
 /** The longest wait that a refusal tells a client. Official clients really sleep for that long. */
 const retryAfterSecondsMax = 60;
 
-/** Returns the fault for a request that its key's limits refuse. The message names the limit and when to try again. */
+/** Returns the fault for a request that a book refuses. The message names the book, the limit and when to try again. */
 export function limitFault(
-  { by, waitMs, limitStatus }: Refused,
-  { limits, tokens, promptTokens }: Pick<Demand, "limits" | "tokens" | "promptTokens">,
+  { by, book: { limits, noun }, waitMs, limitStatus }: Refused,
+  { tokens, promptTokens }: Pick<Demand, "tokens" | "promptTokens">,
 ): Fault {
   const waitSeconds = Math.max(1, Math.ceil(waitMs / 1_000));
   const retryAfterSeconds = Math.min(waitSeconds, retryAfterSecondsMax);
@@ -22,36 +31,36 @@ export function limitFault(
   switch (by) {
     case "requests":
       return new Fault("rate_limit_requests", {
-        message: `This key may send ${counted(limitStatus.requests?.limit, "request")} a minute, and has sent ${limitStatus.requests?.limit === 1 ? "it" : "them"}. ${again}.`,
+        message: `${noun} may send ${counted(limitStatus.requests?.limit, "request")} a minute, and has sent ${limitStatus.requests?.limit === 1 ? "it" : "them"}. ${again}.`,
         retryAfterSeconds,
       });
     case "tokens":
       return new Fault("rate_limit_tokens", {
-        message: `This key may use ${counted(limitStatus.tokens?.limit, "token")} a minute and has ${limitStatus.tokens?.remaining} left; this request may use ${tokens}. ${again}, or allow it a shorter answer with max_tokens.`,
+        message: `${noun} may use ${counted(limitStatus.tokens?.limit, "token")} a minute and has ${limitStatus.tokens?.remaining} left; this request may use ${tokens}. ${again}, or allow it a shorter answer with max_tokens.`,
         retryAfterSeconds,
       });
     case "concurrency":
       return new Fault("concurrency_limit_exceeded", {
-        message: `This key may have ${counted(limits.concurrency, "request")} under way at once, and has. ${again}, when one may have ended.`,
+        message: `${noun} may have ${counted(limits.concurrency, "request")} under way at once, and has. ${again}, when one may have ended.`,
         retryAfterSeconds,
       });
     case "budget_reserved":
       return new Fault("rate_limit_tokens", {
-        message: `This key may use ${budgetOf(limits)}, and its requests under way have reserved what is left of them. ${again}, when some may have ended.`,
+        message: `${noun} may use ${budgetOf(limits)}, and its requests under way have reserved what is left of them. ${again}, when some may have ended.`,
         retryAfterSeconds,
       });
     case "prompt":
       return new Fault("insufficient_quota", {
-        message: `This prompt has about ${promptTokens} tokens, more than its key has left of ${lengthLimitsOf(limits)}. Send a shorter prompt, or ask whoever issued the key for a higher limit.`,
+        message: `This prompt has about ${promptTokens} tokens, more than ${inSentence(noun)} has left of ${lengthLimitsOf(limits)}. Send a shorter prompt, or ask whoever issued the key for a higher limit.`,
       });
     case "budget":
       return new Fault("insufficient_quota", {
-        message: `This key may use ${budgetOf(limits)}, and has used them. It may use more ${renewalOf(limits)}, 00:00 UTC.`,
+        message: `${noun} may use ${budgetOf(limits)}, and has used them. It may use more ${renewalOf(limits)}, 00:00 UTC.`,
       });
   }
 }
 
-function budgetOf({ budget }: Demand["limits"]): string {
+function budgetOf({ budget }: KeyLimits): string {
   return `${counted(budget?.tokens, "token")} a ${budget?.per}`;
 }
 
@@ -61,7 +70,7 @@ function lengthLimitsOf(limits: KeyLimits): string {
   return [...ofMinute, ...(budget === undefined ? [] : [budgetOf(limits)])].join(" and ");
 }
 
-function renewalOf({ budget }: Demand["limits"]): string {
+function renewalOf({ budget }: KeyLimits): string {
   return budget?.per === "month" ? "from the first of next month" : "from tomorrow";
 }
 
@@ -69,7 +78,7 @@ function counted(count: number | undefined, what: string): string {
   return count === 1 ? `1 ${what}` : `${count} ${what}s`;
 }
 
-/** Returns the rate-limit status of a key as OpenAI's headers. A limit that the key does not have gets no header. */
+/** Returns a rate-limit status as OpenAI's headers. A limit that no book has gets no header. */
 export function limitHeaders({ requests, tokens }: LimitStatus): Readonly<Record<string, string>> {
   return { ...headersOf("requests", requests), ...headersOf("tokens", tokens) };
 }
@@ -96,7 +105,7 @@ export function shortDuration(ms: number): string {
 
 declare module "../http/request-state.ts" {
   interface RequestState {
-    /** The key's rate-limit status when the request was admitted. Each answer to the request has it in its headers. */
+    /** The rate-limit status when the request was admitted. Each answer to the request has it in its headers. */
     limitStatus?: LimitStatus;
   }
 }
@@ -118,69 +127,79 @@ export function addRateLimitHeaders(
   scope: FastifyInstance,
   { limits, log }: { readonly limits: Limits; readonly log: Pick<Log, "warn"> },
 ): void {
-  const ask = async (reply: FastifyReply, keyId: string, limited: KeyLimits): Promise<void> => {
+  const ask = async (reply: FastifyReply, { key, books }: Caller): Promise<void> => {
     try {
-      reply.headers(limitHeaders(await limits.limitStatus({ keyId, limits: limited })));
+      reply.headers(limitHeaders(await limits.limitStatus(books.filter(hasRate))));
     } catch (error) {
       // An answer without these headers is better than none.
-      log.warn({ err: error, key: keyId }, "how a key stands cannot be told");
+      log.warn({ err: error, key: key.id }, "how a key stands cannot be told");
     }
   };
   scope.addHook("onSend", (request, reply, payload, done) => {
     const { limitStatus, caller } = request.state;
-    const limited = caller?.key.limits;
-    const hasRates = limited?.requestsPerMinute !== undefined || limited?.tokensPerMinute !== undefined;
     if (limitStatus !== undefined) reply.headers(limitHeaders(limitStatus));
-    else if (caller !== undefined && limited !== undefined && hasRates) return ask(reply, caller.key.id, limited);
+    else if (caller?.books.some(hasRate)) return ask(reply, caller);
     done(null, payload);
     return undefined;
   });
+}
+
+function hasRate({ limits }: Book): boolean {
+  return limits.requestsPerMinute !== undefined || limits.tokensPerMinute !== undefined;
 }
 
 /** A refusal is remembered for no longer than this. */
 const refusedForMsMax = 60_000;
 
 /**
- * Judges a key before the body of its request is read, by what this gateway knows without asking the store. Charges
+ * Judges the books of a request before its body is read, by what this gateway knows without asking the store. Charges
  * nothing: `Limits.admit` decides once the length of the request is known.
  */
 export class EarlyLimits {
   readonly #clock: Pick<Clock, "now">;
   readonly #underWay = new KeyedCounts();
-  /** Refusals by limits object, so that a change of a key's limits forgets refusals under the old ones. */
-  readonly #refused = new WeakMap<KeyLimits, { readonly refusal: Refused; readonly untilMs: number }>();
+  /** Refusals by the object of a book, which lasts as long as its limits: a change forgets refusals under the old ones. */
+  readonly #refused = new WeakMap<Book, { readonly refusal: Refused; readonly untilMs: number }>();
 
   constructor(clock: Pick<Clock, "now">) {
     this.#clock = clock;
   }
 
-  /** Returns the fault that ends a request of this key, if it is already known that the key may not run it. */
-  judge({ id, limits }: Pick<KeyRecord, "id" | "limits">): Fault | undefined {
-    if (limits === undefined) return undefined;
-    const refused = this.#refused.get(limits);
+  /** Returns the fault that ends a request of these books, if it is already known that one of them is full. */
+  judge(books: readonly Book[]): Fault | undefined {
+    for (const book of books) {
+      const refusal = this.#refusalOf(book);
+      if (refusal !== undefined) return limitFault(refusal, { tokens: 0 });
+    }
+    return undefined;
+  }
+
+  #refusalOf(book: Book): Refused | undefined {
+    const refused = this.#refused.get(book);
     const waitMs = refused === undefined ? 0 : refused.untilMs - this.#clock.now();
-    if (refused !== undefined && waitMs > 0) return limitFault({ ...refused.refusal, waitMs }, { limits, tokens: 0 });
-    const { concurrency = Infinity } = limits;
-    if (this.#underWay.of(id) < concurrency) return undefined;
-    const refusal: Refused = { outcome: "refused", by: "concurrency", waitMs: 0, limitStatus: {} };
-    return limitFault(refusal, { limits, tokens: 0 });
+    if (refused !== undefined && waitMs > 0) return { ...refused.refusal, waitMs };
+    const { concurrency = Infinity } = book.limits;
+    if (this.#underWay.of(book.id) < concurrency) return undefined;
+    return { outcome: "refused", by: "concurrency", book, waitMs: 0, limitStatus: {} };
   }
 
-  /** Counts a request of a key with a limit of concurrency, until the returned function is called. */
-  begin({ id }: Pick<KeyRecord, "id">): () => void {
-    this.#underWay.add(id, 1);
-    return () => void this.#underWay.add(id, -1);
+  /** Counts a request in books with a limit of concurrency, until the returned function is called. */
+  begin(books: readonly Book[]): () => void {
+    for (const { id } of books) this.#underWay.add(id, 1);
+    return () => {
+      for (const { id } of books) this.#underWay.add(id, -1);
+    };
   }
 
-  /** Remembers a refusal that holds for any request of the key, however short. */
-  note(limits: KeyLimits, refusal: Refused): void {
+  /** Remembers a refusal that holds for any request of its book, however short. */
+  note(refusal: Refused): void {
     if (refusal.isProvisional || (refusal.by !== "requests" && refusal.by !== "budget")) return;
     const untilMs = this.#clock.now() + Math.min(refusal.waitMs, refusedForMsMax);
-    this.#refused.set(limits, { refusal, untilMs });
+    this.#refused.set(refusal.book, { refusal, untilMs });
   }
 
-  /** Forgets the refusal of a key that got back what a request had taken. */
-  forget(limits: KeyLimits): void {
-    this.#refused.delete(limits);
+  /** Forgets the refusals of books that got back what a request had taken. */
+  forget(held: readonly Held[]): void {
+    for (const { book } of held) this.#refused.delete(book);
   }
 }

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Fault } from "#shared/fault/fault.ts";
+import type { Book } from "#shared/records/book.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
@@ -32,6 +33,7 @@ export interface RequestParts extends SettleParts {
 interface OpenedRequest {
   readonly id: string;
   readonly key: KeyRecord;
+  readonly books: readonly Book[];
   readonly from: RequestSender;
   readonly leaving: AbortController;
   readonly arrivedAtMs?: number;
@@ -51,7 +53,7 @@ interface OpenedRequest {
 type RequestPhase = "open" | "asking" | "left" | "settled";
 
 /**
- * One request with its key, from the proof of the key to its one settlement. It covers admission under the key's limits,
+ * One request with its key, from the proof of the key to its one settlement. It covers admission to its books,
  * the work for machines, their answer, and one usage record at that end. The book knows what each request under way used
  * some 100 ms ago, for the case that its gateway is killed. A machine reports token counts as usage of an end or fault
  * frame, output tokens of data frames, and progress of beats. All of them are clamped to what is possible before they
@@ -61,6 +63,7 @@ type RequestPhase = "open" | "asking" | "left" | "settled";
 export class ModelRequest implements ToldRequest {
   readonly id: string;
   readonly key: KeyRecord;
+  readonly books: readonly Book[];
   readonly startedAtMs: number;
   readonly answer: AnswerCourse;
   readonly from: RequestSender;
@@ -83,9 +86,10 @@ export class ModelRequest implements ToldRequest {
   #facts: RequestFacts | undefined;
   #stays: Promise<unknown> | undefined;
 
-  constructor({ id, key, from, leaving, arrivedAtMs }: OpenedRequest, parts: RequestParts) {
+  constructor({ id, key, books, from, leaving, arrivedAtMs }: OpenedRequest, parts: RequestParts) {
     this.id = id;
     this.key = key;
+    this.books = books;
     this.from = from;
     this.leaving = leaving;
     this.#parts = parts;
@@ -143,7 +147,7 @@ export class ModelRequest implements ToldRequest {
   }
 
   /**
-   * Asks for admission under the key's limits. The request may run unless the returned fault names the limit that it
+   * Asks for admission to its books. The request may run unless the returned fault names the limit that it
    * would break.
    */
   admit({ tokens, ...demanded }: Demanded & { readonly tokens: number }, signal: AbortSignal): Promise<Decision> {
@@ -164,7 +168,7 @@ export class ModelRequest implements ToldRequest {
   async #ask(asked: AskedLimits, signal: AbortSignal): Promise<Decision> {
     this.#state = "asking";
     try {
-      const decision = await askLimits(this.key, asked, signal, this.#parts);
+      const decision = await askLimits(this.books, asked, signal, this.#parts);
       const { reservation, by } = decision;
       if (by !== undefined) this.limit = by;
       if (reservation !== undefined) this.#parts.settlements.begin(reservation);
@@ -183,11 +187,11 @@ export class ModelRequest implements ToldRequest {
 
   /** Counts an answer that the client resumes. It was admitted before, so that no limit of the key is asked. */
   resumes(ceiling: TokenCeiling): void {
-    const { id: keyId, limits } = this.key;
+    const { books } = this;
     this.#leaveResumed();
     this.isResuming = true;
     this.demanded = { promptTokens: 0, ceiling };
-    if (limits !== undefined) this.reservation = this.#parts.limits.occupy({ keyId, limits, seat: newToken() });
+    if (books.length > 0) this.reservation = this.#parts.limits.occupy({ books, seat: newToken() });
   }
 
   /** Forgets an answer that could not be resumed, so that the request can ask for a new one. */
@@ -205,7 +209,7 @@ export class ModelRequest implements ToldRequest {
 
   /** Throws the fault of a request whose key may not cause a load now. A request pays for one load at most. */
   async assertMayLoad(load: CausedLoad): Promise<void> {
-    this.#mayLoad ??= assertMayLoad(this.key, load, this.#parts.limits);
+    this.#mayLoad ??= assertMayLoad(this, load, this.#parts.limits);
     await this.#mayLoad.catch((thrown: unknown) => {
       this.limit = "loads";
       throw thrown;
@@ -284,7 +288,12 @@ export class ModelRequest implements ToldRequest {
     const { tried, toldTokens, countedTokens } = this.answer;
     const job = tried.at(-1)?.offer.job;
     if (toldTokens === undefined || job === undefined) return undefined;
-    return { job, seat: this.reservation?.seat ?? this.id, isResumed: countedTokens !== undefined };
+    return {
+      job,
+      seat: this.reservation?.seat ?? this.id,
+      books: this.books,
+      isResumed: countedTokens !== undefined,
+    };
   }
 
   #settle(): void {

@@ -40,7 +40,7 @@ export interface ToldRequest {
   /** Undefined until the request is read. */
   readonly asked: AskedModel | undefined;
   readonly demanded: Demanded | undefined;
-  /** The reservation of the request on its key's limits; undefined for a key without limits. */
+  /** The part of its books that the request holds; undefined where they have no limits. */
   readonly reservation: Reservation | undefined;
   readonly answer: AnswerCourse;
   readonly startedAtMs: number;
@@ -82,7 +82,7 @@ export function settle(request: ToldRequest & RunningRequest, parts: SettleParts
   const counted = believed(request, reported);
   const facts = factsOf(request, counted);
   const usage = usageRow(request, counted, outcome, parts);
-  if (reservation !== undefined && machine === undefined) early?.forget(reservation.limits);
+  if (reservation !== undefined && machine === undefined) early?.forget(reservation.held);
   const refusedBefore = outcome !== "ok" && tried.length === 0 ? recorded?.refused(request.key.id) : 0;
   const isRecorded = recorded !== undefined && refusedBefore !== undefined;
   const ended = { facts, status, totalMs: usage.durationMs, refusedBefore: refusedBefore || undefined };

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { booksOf } from "#shared/records/book.ts";
 import type { KeyLimits, KeyRecord } from "#shared/records/key-record.ts";
 import type { Limits, Settled, Settlement } from "../../../services/gateway/limits/limits.ts";
 import { Settlements } from "../../../services/gateway/limits/settlements.ts";
@@ -61,7 +62,7 @@ export function requestFor(
   const { clock, settlements, limits = noLimits, headers = {} } = given;
   const from = { address: "10.0.0.7", path: "/v1/chat/completions", headers };
   return new ModelRequest(
-    { id: "req_1", key: record, from, leaving: new AbortController() },
+    { id: "req_1", key: record, books: booksOf(record), from, leaving: new AbortController() },
     { limits, settlements, clock, log, external: new Set(), history: { add: () => undefined } },
   );
 }

@@ -7,6 +7,7 @@ import { unknownUrl } from "../../http/answer-faults.ts";
 import { readJsonObject, readShape } from "../../http/read-json.ts";
 import { callerOf } from "../../keys/authenticate.ts";
 import { noSeat } from "../../limits/limits.ts";
+import { countsRequests } from "../../requests/admit.ts";
 import { limitFault } from "../../requests/limit-responses.ts";
 import { dropNulls, dropNullsAt, invalidValue } from "../../requests/request-fields.ts";
 import { nameIgnored } from "../../requests/ignored-fields.ts";
@@ -209,9 +210,9 @@ function readStored<Value extends object>(
 
 /** Takes one of the requests that a key may send a minute, as a count of tokens does. */
 async function takeRequest(request: FastifyRequest, { limits: book }: ApiParts["limited"]): Promise<void> {
-  const { id: keyId, limits } = callerOf(request).key;
-  if (limits?.requestsPerMinute === undefined) return;
-  const demand = { keyId, limits, tokens: 0, seat: noSeat };
+  const books = callerOf(request).books.filter(countsRequests);
+  if (books.length === 0) return;
+  const demand = { books, tokens: 0, seat: noSeat };
   const admission = await book.admit(demand);
   request.state.limitStatus = admission.limitStatus;
   if (admission.outcome === "refused") throw limitFault(admission, demand);

@@ -1,3 +1,4 @@
+import { bookOf, heldOf } from "../../../harness/book-of-a-test.ts";
 import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { KeyLimits } from "#shared/records/key-record.ts";
@@ -38,12 +39,13 @@ class Store implements LimitsBook {
     return { gateways: this.gateways, grown, admissions: settlement.demands.map((each) => this.#admit(each)) };
   }
 
-  #admit({ keyId, limits, seat, tokens }: Demand): Admission {
+  #admit({ books, seat, tokens }: Demand): Admission {
     this.endsKnownAtAdmission = this.settlements.flatMap(({ ended }) =>
       ended.map(({ reservation }) => reservation.seat),
     );
-    const reservation = { keyId, limits, seat, tokens, budgetTokens: 0, kept: "shared" } as const;
-    return { outcome: "admitted", reservation, limitStatus: {}, spent: this.spent };
+    const held = books.map((book) => ({ book, tokens, budgetTokens: 0 }));
+    const reservation = { held, seat, kept: "shared" } as const;
+    return { outcome: "admitted", reservation, limitStatus: {}, spent: [this.spent] };
   }
 }
 
@@ -66,7 +68,7 @@ async function open({ gateways = 2 } = {}) {
   store.settlements.length = 0;
   let seats = 0;
   const ask = async (keyLimits: KeyLimits, tokens = 1) =>
-    limits.admit({ keyId: "abcdefABCDEF", limits: keyLimits, seat: `seat-${++seats}`, tokens });
+    limits.admit({ books: [bookOf(keyLimits)], seat: `seat-${++seats}`, tokens });
   return { clock, store, local, limits, logged, ask, settlements };
 }
 
@@ -85,7 +87,7 @@ test("shared limits of a budget are what was left of it when the store last said
   local.settle({ reservation: last, ran: true, usedTokens: 15 });
   store.failure = awayFault;
   const first = await ask(budget, 10);
-  expect(reservationOf(first).budgetTokens).toBe(10);
+  expect(heldOf(reservationOf(first)).budgetTokens).toBe(10);
   local.settle({ reservation: reservationOf(first), ran: true, usedTokens: 25 });
   expect(keptOf(await ask(budget, 10))).toBe("budget");
   clock.advance(3_600_000);
@@ -149,7 +151,7 @@ test("the share granted meanwhile is charged before the store admits anything ag
   await clock.advanceAwaiting(10_000);
   const charges = store.settlements.flatMap((settlement) => settlement.charges);
   // One of the eleven drains in the second.
-  expect(charges).toMatchObject([{ keyId: "abcdefABCDEF", limits, tokens: 0 }]);
+  expect(charges).toMatchObject([{ book: bookOf(limits), tokens: 0 }]);
   expect(charges[0]?.requests).toBeCloseTo(10, 0);
 });
 
@@ -176,7 +178,7 @@ test("a seat that the store may have given unheard is freed in it, and the reque
   await clock.advanceAwaiting(1_000);
   const freed = store.settlements.flatMap(({ ended }) => ended);
   expect(freed).toMatchObject([
-    { reservation: { seat: reservation.seat, kept: "shared", tokens: 0 }, ran: true, usedTokens: 0 },
+    { reservation: { seat: reservation.seat, kept: "shared", held: [{ tokens: 0 }] }, ran: true, usedTokens: 0 },
   ]);
 });
 
@@ -187,21 +189,19 @@ test("an answer grows by this gateway's share alone while the store is away, and
   store.failure = awayFault;
   const asked = settlements.grow({ reservation, usedTokens: 501 });
   await clock.advanceAwaiting(0);
-  expect(await asked).toEqual({ ...reservation, tokens: 1_501 });
-  expect(await settlements.grow({ reservation: await asked, usedTokens: 1_502 })).toEqual({
-    ...reservation,
-    tokens: 2_000,
-  });
+  expect(heldOf(await asked)).toEqual({ ...heldOf(reservation), tokens: 1_501 });
+  const again = await settlements.grow({ reservation: await asked, usedTokens: 1_502 });
+  expect(again).toEqual({ ...reservation, held: [{ ...heldOf(reservation), tokens: 2_000 }] });
   store.failure = undefined;
   await clock.advanceAwaiting(1_000);
   const charges = store.settlements.flatMap((settlement) => settlement.charges);
-  expect(charges).toMatchObject([{ keyId: reservation.keyId, limits, requests: 0 }]);
+  expect(charges).toMatchObject([{ book: bookOf(limits), requests: 0 }]);
   expect(charges[0]?.tokens).toBeCloseTo(1_500, -2);
 });
 
 test("how a key stands with shared limits is told by whoever decides", async () => {
   const { limits, store } = await open();
-  const key = { keyId: "abcdefABCDEF", limits: { requestsPerMinute: 10 } };
+  const key = [bookOf({ requestsPerMinute: 10 })];
   expect(await limits.limitStatus(key)).toEqual({});
   store.failure = awayFault;
   expect(await limits.limitStatus(key)).toMatchObject({ requests: { limit: 5, remaining: 5 } });
@@ -216,7 +216,7 @@ test("a share is at least one of everything, however many gateways there are", a
     concurrency: 10,
     budget: { tokens: 10, per: "day" },
   };
-  expect(reservationOf(await ask(limits, 10))).toMatchObject({ tokens: 1, budgetTokens: 1 });
+  expect(heldOf(reservationOf(await ask(limits, 10)))).toMatchObject({ tokens: 1, budgetTokens: 1 });
 });
 
 test("a share of a budget is what is left of it, divided: what was spent was spent with all", async () => {
@@ -224,8 +224,8 @@ test("a share of a budget is what is left of it, divided: what was spent was spe
   const local = new LocalLimits({ clock, spent: () => 600 });
   local.gateways = 2;
   const limits: KeyLimits = { budget: { tokens: 1_000, per: "day" } };
-  const ask = async () => local.admit({ keyId: "abcdefABCDEF", limits, seat: String(Math.random()), tokens: 1_000 });
-  expect(reservationOf(await ask()).budgetTokens).toBe(200);
+  const ask = async () => local.admit({ books: [bookOf(limits)], seat: String(Math.random()), tokens: 1_000 });
+  expect(heldOf(reservationOf(await ask())).budgetTokens).toBe(200);
   expect(keptOf(await ask())).toBe("budget_reserved");
 });
 
@@ -233,7 +233,7 @@ test("the memory of a gateway keeps nothing of keys that are idle", async () => 
   const clock = new TurnableClock();
   const local = new LocalLimits({ clock, spent: () => 0 });
   const ask = async (keyId: string, limits: KeyLimits, tokens = 1) =>
-    local.admit({ keyId, limits, seat: keyId, tokens });
+    local.admit({ books: [bookOf(limits, keyId)], seat: keyId, tokens });
   for (let key = 0; key < 1_000; key += 1) {
     const reservation = reservationOf(await ask(`key-${key}`, { concurrency: 1, requestsPerMinute: 60 }));
     local.settle({ reservation, ran: true, usedTokens: 1 });
@@ -253,7 +253,7 @@ test("the memory of a gateway lets a key in again when the period of its budget 
   const clock = new TurnableClock({ wallMs: Date.UTC(2026, 0, 31, 23, 59, 59) });
   const local = new LocalLimits({ clock, spent: (_, period) => (period === "2026-01" ? 100 : 0) });
   const limits: KeyLimits = { budget: { tokens: 100, per: "month" } };
-  const ask = async () => local.admit({ keyId: "spent", limits, seat: "seat", tokens: 1 });
+  const ask = async () => local.admit({ books: [bookOf(limits)], seat: "seat", tokens: 1 });
   expect(await ask()).toMatchObject({ by: "budget", waitMs: 1_000 });
   clock.advance(1_000);
   expect(keptOf(await ask())).toBe("here");

@@ -1,3 +1,4 @@
+import { bookOf } from "../../../harness/book-of-a-test.ts";
 import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { KeyLimits } from "#shared/records/key-record.ts";
@@ -9,13 +10,14 @@ import { placing } from "../placed-requests.ts";
 
 /** A key at a gateway that counts by itself. The function causes a load, and returns the fault or "loaded". */
 function keyWith(limits: KeyLimits | undefined) {
+  const books = limits === undefined ? [] : [bookOf(limits, "abc")];
   const clock = new TurnableClock();
   const local = new LocalLimits({ clock, spent: () => 0 });
   const [away, release, occupy] = [() => undefined, () => undefined, () => undefined];
   const settlements = { isAway: true, grantsShare: true, away, release, occupy, ask: () => Promise.reject() };
   const book = new SharedLimits({ book: { limitStatus: async () => ({}) }, local, settlements });
   const load = ({ isPlaced = true } = {}): Promise<Fault | "loaded"> =>
-    assertMayLoad({ id: "abc", limits }, { model: "qwen3", isPlaced }, book).then(
+    assertMayLoad({ key: { id: "abc" }, books }, { model: "qwen3", isPlaced }, book).then(
       () => "loaded" as const,
       (thrown: unknown) => Fault.from(thrown),
     );

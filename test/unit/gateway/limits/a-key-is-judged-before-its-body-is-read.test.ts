@@ -1,25 +1,24 @@
+import { bookOf } from "../../../harness/book-of-a-test.ts";
 import { expect, test } from "vitest";
 import type { KeyLimits } from "#shared/records/key-record.ts";
-import { keyId } from "#shared/keys/key-token.ts";
 import { EarlyLimits } from "../../../../services/gateway/requests/limit-responses.ts";
-import type { Admission } from "../../../../services/gateway/limits/limits.ts";
+import type { Refusal } from "../../../../services/gateway/limits/limits.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
-
-const id = keyId.parse("0123456789ab");
-const refusal = (by: Extract<Admission, { outcome: "refused" }>["by"], waitMs = 2_000) =>
-  ({ outcome: "refused", by, waitMs, limitStatus: {} }) as const;
 
 function judging(limits: KeyLimits) {
   const clock = new TurnableClock();
   const early = new EarlyLimits(clock);
-  return { clock, early, limits, code: (of = limits) => early.judge({ id, limits: of })?.code };
+  const book = bookOf(limits);
+  const note = (by: Refusal, waitMs = 2_000): void =>
+    early.note({ outcome: "refused", by, book, waitMs, limitStatus: {} });
+  return { clock, early, book, note, code: (of = book) => early.judge([of])?.code };
 }
 
 test("a key that was refused for its request rate is refused until it may send again", () => {
-  const { clock, early, limits, code } = judging({ requestsPerMinute: 30 });
+  const { clock, early, book, note, code } = judging({ requestsPerMinute: 30 });
   expect(code()).toBeUndefined();
-  early.note(limits, refusal("requests"));
-  expect(early.judge({ id, limits })).toMatchObject({ code: "rate_limit_requests", retryAfterSeconds: 2 });
+  note("requests");
+  expect(early.judge([book])).toMatchObject({ code: "rate_limit_requests", retryAfterSeconds: 2 });
   clock.advance(1_999);
   expect(code()).toBe("rate_limit_requests");
   clock.advance(1);
@@ -27,30 +26,30 @@ test("a key that was refused for its request rate is refused until it may send a
 });
 
 test("a key whose limits have changed is judged by the new ones", () => {
-  const { early, limits, code } = judging({ requestsPerMinute: 30 });
-  early.note(limits, refusal("requests"));
-  expect(code({ requestsPerMinute: 60 })).toBeUndefined();
+  const { note, code } = judging({ requestsPerMinute: 30 });
+  note("requests");
+  expect(code(bookOf({ requestsPerMinute: 60 }))).toBeUndefined();
 });
 
 test("a key that was given back a request may send again at once", () => {
-  const { early, limits, code } = judging({ requestsPerMinute: 1 });
-  early.note(limits, refusal("requests"));
-  early.forget(limits);
+  const { early, book, note, code } = judging({ requestsPerMinute: 1 });
+  note("requests");
+  early.forget([{ book, tokens: 0, budgetTokens: 0 }]);
   expect(code()).toBeUndefined();
 });
 
 test.each(["tokens", "concurrency", "budget_reserved"] as const)(
   "a refusal for %s says nothing of the key's next request",
   (by) => {
-    const { early, limits, code } = judging({ tokensPerMinute: 100 });
-    early.note(limits, refusal(by));
+    const { note, code } = judging({ tokensPerMinute: 100 });
+    note(by);
     expect(code()).toBeUndefined();
   },
 );
 
 test("a spent budget refuses the key's next requests, for a minute until it is asked for again", () => {
-  const { clock, early, limits, code } = judging({ budget: { tokens: 1, per: "month" } });
-  early.note(limits, refusal("budget", 86_400_000));
+  const { clock, note, code } = judging({ budget: { tokens: 1, per: "month" } });
+  note("budget", 86_400_000);
   clock.advance(59_999);
   expect(code()).toBe("insufficient_quota");
   clock.advance(1);
@@ -58,9 +57,9 @@ test("a spent budget refuses the key's next requests, for a minute until it is a
 });
 
 test("a key has as many requests under way as its concurrency says, from before their bodies are read", () => {
-  const { early, code } = judging({ concurrency: 2 });
-  const end = early.begin({ id });
-  early.begin({ id });
+  const { early, book, code } = judging({ concurrency: 2 });
+  const end = early.begin([book]);
+  early.begin([book]);
   expect(code()).toBe("concurrency_limit_exceeded");
   end();
   expect(code()).toBeUndefined();

@@ -1,3 +1,4 @@
+import { bookOf } from "../../../harness/book-of-a-test.ts";
 import { expect, test } from "vitest";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import { faultEntry } from "#shared/fault/fault.ts";
@@ -16,10 +17,11 @@ const faultOf = (by: Refusal, waitMs: number, given = limits) =>
     {
       outcome: "refused",
       by,
+      book: bookOf(given),
       waitMs,
       limitStatus: { requests: allowance(given.requestsPerMinute ?? 0), tokens: allowance(5_000, 300) },
     },
-    { limits: given, tokens: 1_200 },
+    { tokens: 1_200 },
   );
 
 test.each<[Refusal, code: string, type: string, message: string, retryAfterSeconds?: number]>([

@@ -1,4 +1,6 @@
+import { bookOf } from "../../../harness/book-of-a-test.ts";
 import { setImmediate as turnEnd } from "node:timers/promises";
+import type { KeyLimits } from "#shared/records/key-record.ts";
 import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import { noUsage, type UsageRow } from "#shared/usage/usage.ts";
@@ -49,12 +51,12 @@ const rowOf = (row: Partial<UsageRow> = {}): UsageRow => ({
   ...row,
 });
 
-const reservationOf = (seat: string, reservation: Partial<Reservation> = {}): Reservation => ({
-  keyId: "abcdefABCDEF",
-  limits: { concurrency: 5 },
+const reservationOf = (
+  seat: string,
+  { limits = { concurrency: 5 }, ...reservation }: Partial<Reservation> & { readonly limits?: KeyLimits } = {},
+): Reservation => ({
+  held: [{ book: bookOf(limits), tokens: 10, budgetTokens: 0 }],
   seat,
-  tokens: 10,
-  budgetTokens: 0,
   kept: "shared",
   ...reservation,
 });
@@ -104,7 +106,7 @@ test("the end of a request without an answer waits up to a tenth of a second, an
 
 test("the end of a request is booked with its turn of the event loop if it had an answer or a reservation, with everything that waits", async () => {
   const { book, charges, end } = await open();
-  charges.push({ keyId: "abcdefABCDEF", limits: { requestsPerMinute: 5 }, requests: 1, tokens: 0 });
+  charges.push({ book: bookOf({ requestsPerMinute: 5 }), requests: 1, tokens: 0 });
   end();
   end({ reservation: reservationOf("a") });
   end({ reservation: reservationOf("b") });
@@ -174,7 +176,7 @@ test("the end of a request is booked after everything that was sent before it, w
   await clock.advanceAwaiting(10);
   expect(settlements.isAway).toBe(true);
   end({ reservation: reservationOf("third") });
-  charges.push({ keyId: "abcdefABCDEF", limits: { requestsPerMinute: 5 }, requests: 1, tokens: 0 });
+  charges.push({ book: bookOf({ requestsPerMinute: 5 }), requests: 1, tokens: 0 });
   expect(book.sent).toHaveLength(2);
   book.state = "there";
   await clock.advanceAwaiting(1_000);

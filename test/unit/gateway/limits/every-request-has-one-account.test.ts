@@ -1,10 +1,16 @@
+import { bookOf } from "../../../harness/book-of-a-test.ts";
 import { writerOf } from "../writer-of-a-test.ts";
 import { modelOf } from "../machines-of-a-fleet.ts";
 import { offerOf } from "../offers.ts";
 import { booksOfATest, requestFor } from "../request-of-a-test.ts";
 import { beforeEach, expect, test } from "vitest";
 import type { KeyLimits } from "#shared/records/key-record.ts";
-import type { Admission, Demand, Limits } from "../../../../services/gateway/limits/limits.ts";
+import {
+  type Admission,
+  type Demand,
+  emptyReservation,
+  type Limits,
+} from "../../../../services/gateway/limits/limits.ts";
 import { windowTokensMax } from "../../../../services/gateway/limits/token-estimates.ts";
 import type { ModelRequest } from "../../../../services/gateway/requests/request.ts";
 import { noUsage, type UsageRow } from "#shared/usage/usage.ts";
@@ -23,7 +29,7 @@ beforeEach(() => {
   limits = {
     admit: async (demand) => local.admit(demand),
     limitStatus: (key) => local.limitStatus(key),
-    occupy: (key) => ({ ...key, tokens: 0, budgetTokens: 0, kept: "here" }),
+    occupy: (demand) => emptyReservation(demand, "here"),
   };
 });
 
@@ -196,7 +202,7 @@ test("the reservation of a request on its key is settled with what it took", asy
   following.on({ kind: "accepted" });
   following.on({ kind: "usage", usage: { promptTokens: 12, completionTokens: 34 } });
   account.close(200);
-  expect(books.settled).toMatchObject([{ ran: true, usedTokens: 46, reservation: { tokens: 110 } }]);
+  expect(books.settled).toMatchObject([{ ran: true, usedTokens: 46, reservation: { held: [{ tokens: 110 }] } }]);
 });
 
 test("the reservation of a request on its key is given back whole when no machine took it", async () => {
@@ -229,7 +235,8 @@ test("the reservation of a request on its key is given back when the client leav
 
 test("a request that takes from its key is admitted at the second attempt when a seat was just left at another gateway, and refused after it", async () => {
   const { account } = open(concurrency);
-  const refusal = { outcome: "refused", by: "concurrency", waitMs: 1_000, limitStatus: {} } as const;
+  const book = bookOf(concurrency);
+  const refusal = { outcome: "refused", by: "concurrency", book, waitMs: 1_000, limitStatus: {} } as const;
   const real = limits;
   let attempts = 0;
   limits = { ...real, admit: async (demand) => ((attempts += 1) === 1 ? refusal : real.admit(demand)) };
