@@ -1,9 +1,10 @@
 /** The viewer's session, which a link or a key opened. */
 import { signal } from "@preact/signals";
-import type { OpenIdRefusal, ShownMe } from "#shared/admin/session-operations.ts";
+import type { ShownMe } from "#shared/admin/session-operations.ts";
 import { go, to } from "./address.ts";
-import { ApiFault, faultOf, read, refused, send } from "./admin-api.ts";
+import { type ApiFault, faultOf, read, refused, send } from "./admin-api.ts";
 import { followGateway, leaveGateway } from "./live.ts";
+import { takeRefusal } from "./sign-in-refusal.ts";
 
 type Session =
   | { readonly state: "opening" }
@@ -13,15 +14,6 @@ type Session =
 export const session = signal<Session>({ state: "opening" });
 
 const linkInFragment = /^#sign-in=(.+)$/;
-const refusalInFragment = /^#refused=(\w+)$/;
-
-/** The reasons for which the gateway sent the browser back from the OpenID provider without a session. */
-const refusals: Readonly<Record<OpenIdRefusal, string>> = {
-  not_begun: "That sign-in took too long, or was begun in another browser. Begin again.",
-  no_role: "You have no role here. Ask the operator of this site, who decides it by your groups.",
-  refused: "The provider did not confirm who you are. Begin again; the gateway's log has the reason.",
-  away: "The provider does not answer. Begin again in a moment, or sign in with a link.",
-};
 
 /** Spends the link in the fragment if there is one, and takes up the session of the cookie otherwise. */
 export async function openSession(): Promise<void> {
@@ -30,11 +22,8 @@ export async function openSession(): Promise<void> {
   // A link is good once. It leaves the address at once, so that neither the history nor a screenshot keeps it.
   if (link !== undefined) go(location.pathname + location.search, { replace: true });
   await (link === undefined ? enter() : signIn(link));
-  const [, refusal] = refusalInFragment.exec(location.hash) ?? [];
-  if (refusal === undefined || session.value.state !== "out") return;
-  go(location.pathname, { replace: true });
-  const message = refusals[refusal as OpenIdRefusal] ?? refusals.refused;
-  session.value = { state: "out", fault: new ApiFault(401, { message }) };
+  const refusal = takeRefusal();
+  if (refusal !== undefined && session.value.state === "out") session.value = { state: "out", fault: refusal };
 }
 
 /** Opens a session with the token of a link, or with an admin or viewer key. */
@@ -77,6 +66,11 @@ export function mayChange(): boolean {
 /** True if the session may change keys. */
 export function mayChangeKeys(): boolean {
   return session.value.state === "in" && session.value.me.role === "admin";
+}
+
+/** The URL of the endpoint for clients of the models. */
+export function baseUrl(): string {
+  return session.value.state === "in" ? session.value.me.base_url : "";
 }
 
 /** The version of the gateway that this page asks. */

@@ -7,10 +7,11 @@ import { Confirm, Dialog, FormDialog, WindowButton } from "../dialogs.tsx";
 import { ActionForm, Choice, LinkButton } from "../forms.tsx";
 import { type Fact, Facts, FaultNotice, Page, Section } from "../parts.tsx";
 import { numberText } from "../quantity.ts";
-import { mayChangeKeys } from "../session.ts";
+import { baseUrl, mayChangeKeys } from "../session.ts";
 import { Expiry, KeyName, KeyState, Name, Names, Time } from "../values.tsx";
 import { Refused } from "./chosen-keys.tsx";
-import { type Issued, IssuedDialog } from "./issue-key.tsx";
+import type { Issued } from "./issue-key.tsx";
+import { IssuedDialog } from "./issued-key.tsx";
 import { bodyOf, TermFields, termsOf, TtlField } from "./key-terms.tsx";
 import { BudgetUsed, type KeyUses, LastUsed, useKeyUses } from "./key-use.tsx";
 import { TrailOf } from "./trail-table.tsx";
@@ -149,7 +150,7 @@ function RotateDialog({ shown: { id, name, kind }, onClose }: KeyDialogProps) {
   const [issued, setIssued] = useState<Issued>();
   const rotate = async () =>
     setIssued(await change("POST /keys/{id}/rotate", { params: { id }, body: { grace, kind } }));
-  if (issued !== undefined) return <IssuedDialog issued={issued} onClose={onClose} />;
+  if (issued !== undefined) return <IssuedDialog issued={issued} baseUrl={baseUrl()} onClose={onClose} />;
   return (
     <Dialog title={["New secret for ", <bdi>{name}</bdi>]} onClose={onClose}>
       <ActionForm action="Make it" onDo={rotate} onCancel={onClose}>
