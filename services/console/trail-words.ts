@@ -30,6 +30,8 @@ export const actionWords: Readonly<Record<AuditAction | "signed_in" | "request_c
   route_removed: "removed the route",
   keep_set: "keeps the model in memory",
   keep_removed: "no longer keeps the model",
+  price_set: "set the prices of",
+  price_removed: "removed the prices of",
   signed_in: "signed in with",
   request_cancelled: "cancelled a request of",
 };

@@ -15,7 +15,7 @@ const booked = /^(usage|spent|limits|seats|reservations|written|gateways)/;
 
 const hash = z.record(z.string(), z.string());
 const texts = z.array(z.string());
-const records = z.tuple([hash, hash, hash, hash, texts, hash, texts, texts, z.string()]);
+const records = z.tuple([hash, hash, hash, hash, hash, texts, hash, texts, texts, z.string()]);
 
 /** Copies a store in Redis into a new embedded store, all but the usage and the trail. */
 export async function copyFromRedis(redis: RedisConnection, to: StateDatabase): Promise<void> {
@@ -27,7 +27,7 @@ export async function copyFromRedis(redis: RedisConnection, to: StateDatabase): 
     to.change("back up keys", (sql) => names.forEach((name, at) => putHash(sql, name, found[at])));
   }
   const replies = await redis.pipeline("back up records", (batch) =>
-    ["site", "machines", "routes", "keeps"]
+    ["site", "machines", "routes", "keeps", "prices"]
       .reduce((all, name) => all.hgetall(name), batch)
       .hkeys("machine-keys")
       .hgetall("machine-seen")
@@ -35,13 +35,14 @@ export async function copyFromRedis(redis: RedisConnection, to: StateDatabase): 
       .zrange(redisSignInsAt, "0", "-1")
       .get(peppersAt),
   );
-  const [site, machines, routes, keeps, machineKeys, seen, models, signIns, peppers] = records.parse(replies);
+  const [site, machines, routes, keeps, prices, machineKeys, seen, models, signIns, peppers] = records.parse(replies);
   const json = JSON.stringify;
   to.change("back up records", (sql) => [
     site["id"] && sql.run`INSERT INTO site VALUES (1, ${site["id"]}, ${site["noted"] ?? "{}"})`,
     sql.run`INSERT INTO machines SELECT key, value FROM json_each(${json(machines)})`,
     sql.run`INSERT INTO routes SELECT key, value FROM json_each(${json(routes)})`,
     sql.run`INSERT INTO keeps SELECT key, value FROM json_each(${json(keeps)})`,
+    sql.run`INSERT INTO prices SELECT key, value FROM json_each(${json(prices)})`,
     sql.run`INSERT INTO machine_keys SELECT value, ${json(seen)} ->> ('$.' || value) FROM json_each(${json(machineKeys)})`,
     ...models.map((id, at) => at % 2 || sql.run`INSERT INTO known_models VALUES (${id}, ${Number(models[at + 1])})`),
     sql.run`INSERT INTO sign_ins SELECT key + 1, value ->> '$.at', value FROM json_each(${json(signIns)})`,
@@ -81,6 +82,7 @@ export async function copyToRedis(from: StateDatabase, redis: RedisConnection): 
       UNION ALL SELECT json_array('hset', 'machine-seen', public_key, seen_at) FROM machine_keys WHERE seen_at > 0
       UNION ALL SELECT json_array('hset', 'routes', name, record) FROM routes
       UNION ALL SELECT json_array('hset', 'keeps', name, record) FROM keeps
+      UNION ALL SELECT json_array('hset', 'prices', name, record) FROM prices
       UNION ALL SELECT json_array('zadd', 'known-models', seen_at, id) FROM known_models
       UNION ALL SELECT json_array('zadd', 'sign-ins', at, entry) FROM sign_ins
       UNION ALL SELECT json_array('hset', name, key, json_each.value) FROM extra, json_each(extra.value)

@@ -9,7 +9,7 @@ import { changeKey } from "#shared/records/change-key.ts";
 import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { noteBackup } from "#shared/store/last-backup.ts";
 import type { OpenedKeyStore, StateStore } from "#shared/store/open-key-store.ts";
-import { isFounded, note, SqliteKeyStore } from "#shared/store/sqlite-key-store.ts";
+import { copyEntry, isFounded, note, SqliteKeyStore } from "#shared/store/sqlite-key-store.ts";
 import { openStateDatabase, type StateDatabase, stateFileName } from "#shared/store/state-database.ts";
 import { changeMachine } from "#shared/records/change-machine.ts";
 import { signInsMax } from "#shared/records/sign-in.ts";
@@ -19,7 +19,7 @@ import { systemClock, dayMs, dayOf } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { replace } from "#shared/process/state-folder.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import { sqliteKeeps, sqliteRoutes } from "#shared/store/sqlite-records.ts";
+import { sqliteKeeps, sqlitePrices, sqliteRoutes } from "#shared/store/sqlite-records.ts";
 import { openUsage, usageKeptDays, type UsageTable, usageTables } from "#shared/usage/usage.ts";
 import { clearRedis, copyFromRedis, copyToRedis } from "./backup-redis.ts";
 import { type LimitsBook, nothingToSettle } from "./limits/limits.ts";
@@ -98,7 +98,7 @@ async function fill(folder: string, { keys, state, clock }: ActingStore, secrets
       const unread: UnreadRecord[] = [];
       const trail = await keys.log({ entriesMax: auditEntriesMax }, unread);
       assertAllRead(unread);
-      database.change("back up the trail", (sql) => trail.forEach((entry) => note(sql, entry)));
+      database.change("back up the trail", (sql) => trail.forEach((entry) => copyEntry(sql, entry)));
     }
     return database.counts();
   } finally {
@@ -163,6 +163,7 @@ async function readAll(database: StateDatabase): Promise<void> {
   await machines.site();
   await sqliteRoutes(database).list(unread);
   await sqliteKeeps(database).list(unread);
+  await sqlitePrices(database).list(unread);
   assertAllRead(unread);
   database.counts();
 }

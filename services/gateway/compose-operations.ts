@@ -91,6 +91,7 @@ export function openOperations(parts: OperationsParts): FastifyInstance {
   const proof = { ...store, keys: access.newest, badKeys: new BadKeys(clock) };
   adminRoutes(server, {
     ...store,
+    currency: config.currency,
     newest: access.newest,
     usage: openUsage(store.state),
     requests,

@@ -1,5 +1,6 @@
 import { isIPv6 } from "node:net";
 import { z } from "zod";
+import { currencySetting } from "#shared/money/currency-setting.ts";
 import { keyStoreSettings } from "#shared/store/key-store-settings.ts";
 import {
   commaList,
@@ -77,6 +78,7 @@ const settings = z
   .object({
     ...processSettings,
     ...keyStoreSettings.shape,
+    ...currencySetting,
     /** Seed of the account's signing key, with which gateways make users of NATS for machines. */
     natsSigningKey: secret(
       z

@@ -3,6 +3,7 @@ import { historyOperations } from "./history-operations.ts";
 import { keepOperations } from "./keep-operations.ts";
 import { keyOperations } from "./key-operations.ts";
 import { machineOperations } from "./machine-operations.ts";
+import { priceOperations } from "./price-operations.ts";
 import { recordOperations } from "./record-operations.ts";
 import { requestOperations } from "./request-operations.ts";
 import { routeOperations } from "./route-operations.ts";
@@ -18,6 +19,7 @@ export const adminApi = {
   ...machineOperations,
   ...keepOperations,
   ...routeOperations,
+  ...priceOperations,
   ...sessionOperations,
   showSiteStatus,
   followSite,

@@ -9,6 +9,7 @@ import type { KeepStore } from "../records/keep-record.ts";
 import { keyName, type KeyRecord } from "../records/key-record.ts";
 import type { KeyStore, UnreadRecord } from "../records/key-store.ts";
 import type { MachineStore } from "../records/machine-record.ts";
+import type { PriceStore } from "../records/price-record.ts";
 import type { RouteStore } from "../records/route-record.ts";
 import type { SignIns } from "../records/sign-in.ts";
 import type { RequestRecords } from "../requests/request-records.ts";
@@ -59,6 +60,9 @@ export interface AdminSite {
   readonly machines: MachineStore;
   readonly routes: RouteStore;
   readonly keeps: KeepStore;
+  readonly prices: PriceStore;
+  /** The word for the currency of all prices. */
+  readonly currency: string;
   readonly sessions: Pick<SignIns, "signIns">;
   readonly peppers: Peppers;
   readonly usage: UsageRows;

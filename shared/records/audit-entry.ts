@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { machineName, personId, routeName, teamName } from "../protocol/identifiers.ts";
 import { modelId } from "../protocol/model.ts";
-import { keyName, scope } from "./key-record.ts";
+import { keyName } from "./key-record.ts";
+import { priceName } from "./price-name.ts";
 import { keyId } from "../keys/key-token.ts";
 
 export const auditActions = [
@@ -30,6 +31,8 @@ export const auditActions = [
   "route_removed",
   "keep_set",
   "keep_removed",
+  "price_set",
+  "price_removed",
 ] as const;
 export type AuditAction = (typeof auditActions)[number];
 
@@ -46,7 +49,7 @@ const recordNames = {
   machine: machineName,
   route: routeName,
   model: modelId,
-  price: scope,
+  price: priceName,
   team: teamName,
   person: personId,
 };

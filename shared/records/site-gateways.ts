@@ -24,6 +24,8 @@ export interface SiteGateway {
 export const sinceVersion: Record<string, string> = {
   person: "0.3.0",
   own: "0.3.0",
+  price_set: "0.3.0",
+  price_removed: "0.3.0",
   ...Object.fromEntries(termRows.flatMap(([, { stored, since }]) => (since === undefined ? [] : [[stored, since]]))),
 };
 

@@ -6,8 +6,9 @@ import { SqliteMachineStore } from "./sqlite-machine-store.ts";
 import type { Clock } from "../process/clock.ts";
 import type { Log } from "../process/log.ts";
 import type { KeepStore } from "../records/keep-record.ts";
+import type { PriceStore } from "../records/price-record.ts";
 import type { RouteStore } from "../records/route-record.ts";
-import { sqliteKeeps, sqliteRoutes } from "./sqlite-records.ts";
+import { sqliteKeeps, sqlitePrices, sqliteRoutes } from "./sqlite-records.ts";
 import { connectRedis, type RedisConnection } from "../process/redis-connection.ts";
 import { exitCodes, StartFailure } from "../process/lifecycle.ts";
 import { type KeyStore, replicaWaitMs } from "../records/key-store.ts";
@@ -15,7 +16,7 @@ import { Peppers } from "../keys/pepper.ts";
 import type { KeyStoreSettings } from "./key-store-settings.ts";
 import { changesTimeoutMs, RedisKeyChanges } from "./redis-key-changes.ts";
 import { noteReplica, RedisKeyStore } from "./redis-key-store.ts";
-import { redisKeeps, redisRoutes } from "./redis-records.ts";
+import { redisKeeps, redisPrices, redisRoutes } from "./redis-records.ts";
 import type { SessionStore } from "../records/session-record.ts";
 import type { StoredResponses } from "../records/stored-responses.ts";
 import { RedisResponseStore } from "./redis-response-store.ts";
@@ -34,6 +35,7 @@ export interface OpenedKeyStore {
   readonly machines: MachineStore;
   readonly routes: RouteStore;
   readonly keeps: KeepStore;
+  readonly prices: PriceStore;
   readonly sessions: SessionStore;
   readonly responses: StoredResponses;
   readonly peppers: Peppers;
@@ -104,6 +106,7 @@ async function openRedis(url: string, settings: KeyStoreSettings, dependencies: 
     machines: new RedisMachineStore(redis),
     routes: redisRoutes(redis),
     keeps: redisKeeps(redis),
+    prices: redisPrices(redis),
     sessions: new RedisSessionStore(redis),
     responses: new RedisResponseStore(redis),
     clock: storeClock,
@@ -126,6 +129,7 @@ function openEmbedded(settings: KeyStoreSettings, { clock, patienceMs }: Depende
     machines: new SqliteMachineStore(database),
     routes: sqliteRoutes(database),
     keeps: sqliteKeeps(database),
+    prices: sqlitePrices(database),
     sessions: new SqliteSessionStore(database),
     responses: new SqliteResponseStore(database, storeClock),
     clock: storeClock,

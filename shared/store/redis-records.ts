@@ -2,6 +2,7 @@ import { subjectOf } from "../records/key-changes.ts";
 import type { z } from "zod";
 import type { RedisConnection, RedisScript } from "../process/redis-connection.ts";
 import { keepRecord, type KeepRecord } from "../records/keep-record.ts";
+import { priceRecord, type PriceRecord } from "../records/price-record.ts";
 import { routeRecord, type RouteRecord } from "../records/route-record.ts";
 import { auditEntriesMax, type AuditEntry } from "../records/audit-entry.ts";
 import {
@@ -57,7 +58,7 @@ interface NamedRecord {
 interface RedisRecordsOptions<Kept> {
   /** A hash that maps each name to its record as JSON. */
   readonly at: string;
-  readonly noun: "machine" | "route" | "keep";
+  readonly noun: "machine" | "route" | "keep" | "price";
   readonly schema: z.ZodType<Kept>;
 }
 
@@ -124,4 +125,8 @@ export function redisRoutes(redis: RedisConnection): RedisRecords<RouteRecord> {
 
 export function redisKeeps(redis: RedisConnection): RedisRecords<KeepRecord> {
   return new RedisRecords(redis, { at: "keeps", noun: "keep", schema: keepRecord });
+}
+
+export function redisPrices(redis: RedisConnection): RedisRecords<PriceRecord> {
+  return new RedisRecords(redis, { at: "prices", noun: "price", schema: priceRecord });
 }

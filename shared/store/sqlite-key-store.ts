@@ -203,6 +203,11 @@ export function keepPeppers(sql: SqlTags, fingerprints: readonly PepperFingerpri
 /** Writes an audit entry. Call it in the transaction of the change that the entry describes. */
 export function note(sql: SqlTags, entry: AuditEntry): void {
   if (isNew(entry.action)) assertRead([entry.action], gatewaysOf(sql), entry);
+  copyEntry(sql, entry);
+}
+
+/** Writes an entry of another store's audit trail. */
+export function copyEntry(sql: SqlTags, entry: AuditEntry): void {
   sql.run`INSERT INTO audit (key_id, entry) VALUES (${subjectOf(entry)}, ${JSON.stringify(entry)})`;
   sql.run`DELETE FROM audit WHERE sequence <= (SELECT max(sequence) FROM audit) - ${auditEntriesMax}`;
 }

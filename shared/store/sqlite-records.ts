@@ -11,6 +11,7 @@ import {
 import type { SqlTags, StateDatabase } from "./state-database.ts";
 import { isFounded, note } from "./sqlite-key-store.ts";
 import { keepRecord, type KeepRecord } from "../records/keep-record.ts";
+import { priceRecord, type PriceRecord } from "../records/price-record.ts";
 import { routeRecord, type RouteRecord } from "../records/route-record.ts";
 
 /** The statements of a table of records. The names of tables cannot be bound. */
@@ -103,5 +104,17 @@ export function sqliteKeeps(database: StateDatabase): RecordStore<KeepRecord> {
     put: (sql, { name }, text) =>
       sql.run`INSERT INTO keeps (name, record) VALUES (${name}, ${text}) ON CONFLICT DO UPDATE SET record = ${text}`,
     drop: (sql, name) => sql.run`DELETE FROM keeps WHERE name = ${name}`,
+  });
+}
+
+export function sqlitePrices(database: StateDatabase): RecordStore<PriceRecord> {
+  return new SqliteRecords(database, {
+    noun: "price",
+    schema: priceRecord,
+    list: (sql) => sql.all`SELECT name, record FROM prices ORDER BY name`,
+    find: (sql, name) => sql.get`SELECT record FROM prices WHERE name = ${name}`,
+    put: (sql, { name }, text) =>
+      sql.run`INSERT INTO prices (name, record) VALUES (${name}, ${text}) ON CONFLICT DO UPDATE SET record = ${text}`,
+    drop: (sql, name) => sql.run`DELETE FROM prices WHERE name = ${name}`,
   });
 }

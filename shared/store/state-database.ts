@@ -116,12 +116,16 @@ const endUsers = `
   CREATE INDEX IF NOT EXISTS end_users_by_age ON end_users (used_at);
   CREATE INDEX IF NOT EXISTS end_users_of_key_by_age ON end_users (key_id, used_at);`;
 
+/** The prices of models. The file keeps its version, as it does for `responseSums`. */
+const prices = `CREATE TABLE IF NOT EXISTS prices (name TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WITHOUT ROWID`;
+
 const lists = [
   "keys",
   "machines",
   "machine_keys",
   "routes",
   "keeps",
+  "prices",
   "usage",
   "usage_parts",
   "audit",
@@ -297,6 +301,7 @@ function bringUpToDate(database: DatabaseSync, file: string): void {
     database.exec(lastBackup);
     database.exec(history);
     database.exec(endUsers);
+    database.exec(prices);
   });
 }
 

@@ -10,7 +10,7 @@ import type { KeyId } from "#shared/keys/key-token.ts";
 import type { PepperFingerprint } from "#shared/keys/pepper.ts";
 import { changesTimeoutMs, RedisKeyChanges } from "#shared/store/redis-key-changes.ts";
 import { RedisKeyStore } from "#shared/store/redis-key-store.ts";
-import { redisKeeps, redisRoutes } from "#shared/store/redis-records.ts";
+import { redisKeeps, redisPrices, redisRoutes } from "#shared/store/redis-records.ts";
 import { SqliteKeyChanges, SqliteKeyStore } from "#shared/store/sqlite-key-store.ts";
 import type { MachineStore } from "#shared/records/machine-record.ts";
 import { RedisMachineStore } from "#shared/store/redis-machine-store.ts";
@@ -18,8 +18,9 @@ import { SqliteMachineStore } from "#shared/store/sqlite-machine-store.ts";
 import type { SessionStore } from "#shared/records/session-record.ts";
 import { RedisSessionStore, SqliteSessionStore } from "#shared/store/session-stores.ts";
 import type { KeepStore } from "#shared/records/keep-record.ts";
+import type { PriceStore } from "#shared/records/price-record.ts";
 import type { RouteStore } from "#shared/records/route-record.ts";
-import { sqliteKeeps, sqliteRoutes } from "#shared/store/sqlite-records.ts";
+import { sqliteKeeps, sqlitePrices, sqliteRoutes } from "#shared/store/sqlite-records.ts";
 import { openStateDatabase } from "#shared/store/state-database.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { connectRedis } from "#shared/process/redis-connection.ts";
@@ -34,6 +35,7 @@ export interface KeyPlace {
   /** The routes beside the keys. */
   openRoutes(): Promise<RouteStore>;
   openKeeps(): Promise<KeepStore>;
+  openPrices(): Promise<PriceStore>;
   /** The sessions of the console beside the keys. */
   openSessions(): Promise<SessionStore>;
   /** Puts a record there in the way of the first release, into a place that was not opened yet. */
@@ -86,6 +88,11 @@ export async function redisPlace(url: string): Promise<KeyPlace> {
       const redis = await connectRedis({ url, keyPrefix, commandTimeoutMs });
       onTestFinished(() => redis.close());
       return redisKeeps(redis);
+    },
+    async openPrices() {
+      const redis = await connectRedis({ url, keyPrefix, commandTimeoutMs });
+      onTestFinished(() => redis.close());
+      return redisPrices(redis);
     },
     async openSessions() {
       const redis = await connectRedis({ url, keyPrefix, commandTimeoutMs });
@@ -149,6 +156,11 @@ export async function sqlitePlace(): Promise<KeyPlace> {
       const database = openStateDatabase(folder);
       onTestFinished(() => database.close());
       return sqliteKeeps(database);
+    },
+    async openPrices() {
+      const database = openStateDatabase(folder);
+      onTestFinished(() => database.close());
+      return sqlitePrices(database);
     },
     async openSessions() {
       const database = openStateDatabase(folder);

@@ -15,6 +15,7 @@ import { changeMachine, removeMachine } from "#shared/records/change-machine.ts"
 import { openKnownModels } from "#shared/store/known-models.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
+import { setPrice } from "#shared/records/change-price.ts";
 import { setRoute } from "#shared/records/change-route.ts";
 import { openUsage } from "#shared/usage/usage.ts";
 import { backupCommand, restoreCommand } from "../../services/cli/commands/backup.ts";
@@ -103,6 +104,7 @@ async function fill(place: Settings) {
     const { record: admin } = await issueIn(store, { kind: "admin" });
     const signIn = { by: `admin ${admin.id}`, action: "signed_in", key: admin.id, name: "alice" } as const;
     for (const ago of [2, 1]) await store.sessions.noteSignIn({ ...signIn, at: Date.now() - ago * dayMs });
+    await setPrice("qwen* external", { input: 200_000 }, means);
     await changeKey(revoked.record.id, { action: "revoked" }, means);
     await changeKey(disabled.record.id, { action: "disabled" }, means);
     await rotateKey({ id: rotated.record.id, graceMs: dayMs }, means);
@@ -127,7 +129,7 @@ type Filled = Awaited<ReturnType<typeof fill>>;
 /** Everything that a store answers about a site. */
 const portrait = (place: Settings, site: Filled) =>
   inStore(place, async (store) => {
-    const { keys, machines, routes, state } = store;
+    const { keys, machines, routes, prices, state } = store;
     const judged = async ({ token }: IssuedKey) =>
       (await checkKey({ token, keys, peppers: store.peppers, nowMs: Date.now() })).outcome;
     const keyId = site.spent.record.id;
@@ -153,6 +155,7 @@ const portrait = (place: Settings, site: Filled) =>
       seen: [...(await machines.lastSeen())],
       joinsAgain: line.outcome,
       routes: await routes.list(),
+      prices: await prices.list(),
       usage: await openUsage(state).read({ from: "2000-01-01", to: "9999-12-31" }),
       refusedBy: admission.outcome === "refused" ? admission.by : undefined,
       knows: await openKnownModels(store.state).knows("llama3", { nowMs: Date.now(), machines: ["attic"] }),

@@ -29,6 +29,7 @@ import { type GatewayConfig, gatewayConfig } from "../../gateway/config.ts";
 import { codeOf } from "../terminal/command-line.ts";
 import { notedUrl } from "../site/find-gateway.ts";
 import { patienceMs } from "../site/with-key-store.ts";
+import { lookAtPrices } from "./price-check.ts";
 import { folderCheck, natsChecks, settingsCheck } from "./host-checks.ts";
 import {
   type Check,
@@ -64,6 +65,7 @@ export async function siteChecks(
       { name: "store", look: () => lookAtStore(store, clock) },
       ...natsChecks({ config, clock, subjects: subjectsOf(clock), dispensable: { [placedPattern]: alone } }),
       { name: "records", needs: ["store"], look: () => lookAtRecords(store) },
+      { name: "prices", needs: ["store"], look: () => lookAtPrices(store.opened, clock) },
       { name: "port", look: (signal) => lookAtPort(config, { environment, signal }) },
       { name: "certificate file", look: async () => lookAtCertificate(config, clock) },
       { name: "proxies", look: async () => judgeProxies(config) },
@@ -114,10 +116,10 @@ async function lookAtStore({ opened, problem, doubts, missing }: Store, clock: C
 
 async function lookAtRecords({ opened }: Store): Promise<Finding> {
   if (opened === undefined) return skipped("There is no store.");
-  const { keys, sessions, machines, routes, keeps } = opened;
+  const { keys, sessions, machines, routes, keeps, prices } = opened;
   const trail = { list: (unread: UnreadRecord[]) => readTrail(opened, { entriesMax: auditEntriesMax }, unread) };
   const unread: string[] = [];
-  const lists = { key: keys, session: sessions, machine: machines, route: routes, keep: keeps, trail };
+  const lists = { key: keys, session: sessions, machine: machines, route: routes, keep: keeps, price: prices, trail };
   for (const [noun, store] of Object.entries(lists)) {
     const found: UnreadRecord[] = [];
     await store.list(found);

@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { Fault, faultEntry } from "#shared/fault/fault.ts";
 import type { AdminSite } from "#shared/admin/operation.ts";
 import { replicaWaitMs } from "#shared/records/key-store.ts";
+import { currencySetting } from "#shared/money/currency-setting.ts";
 import { keyStoreSettings } from "#shared/store/key-store-settings.ts";
 import type { OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import { readConfig } from "#shared/process/config.ts";
@@ -29,7 +30,7 @@ export async function withKeyStore<Result>(
   work: (store: CommandStore) => Promise<Result>,
 ): Promise<Result> {
   const { environment, stderr, clock } = context;
-  const settings = readConfig(keyStoreSettings, environment);
+  const settings = readConfig(keyStoreSettings.extend(currencySetting), environment);
   const { openKeyStore } = await import("#shared/store/open-key-store.ts");
   const { openUsage } = await import("#shared/usage/usage.ts");
   const { openHistory } = await import("#shared/history/history.ts");
@@ -37,6 +38,7 @@ export async function withKeyStore<Result>(
   const store = await openKeyStore({ ...settings, stateDir: resolve(settings.stateDir) }, { clock, patienceMs });
   const site: CommandStore = {
     ...store,
+    currency: settings.currency,
     usage: openUsage(store.state),
     history: openHistory(store.state),
     requests: openRequests(store.state),

@@ -6,6 +6,7 @@ import { openKeyStore, type OpenedKeyStore } from "#shared/store/open-key-store.
 import type { Environment } from "#shared/process/config.ts";
 import { keysCommand } from "../../../services/cli/commands/keys.ts";
 import { machinesCommand } from "../../../services/cli/commands/machines.ts";
+import { pricesCommand } from "../../../services/cli/commands/prices.ts";
 import { routesCommand } from "../../../services/cli/commands/routes.ts";
 import type { PairContext } from "../../../services/cli/commands/machines-pair.ts";
 import { usageCommand } from "../../../services/cli/commands/usage.ts";
@@ -59,6 +60,7 @@ export async function commandLine() {
     keys,
     machines: (...args: string[]): Promise<Said> => run(machinesCommand, args),
     machinesWith: (env: Environment, ...args: string[]): Promise<Said> => run(machinesCommand, args, env),
+    prices: (...args: string[]): Promise<Said> => run(pricesCommand, args, { TRUNKLINE_CURRENCY: "EUR" }),
     routes: (...args: string[]): Promise<Said> => run(routesCommand, args),
     usage: (...args: string[]): Promise<Said> => run(usageCommand, args),
     json: async (...args: string[]): Promise<unknown> => JSON.parse((await keys(...args, "--json")).out),

@@ -7,6 +7,7 @@ import type { z } from "zod";
 import { issueKey, type IssuedKey, type KeyDependencies, type NewKey } from "#shared/records/issue-key.ts";
 import type { KeyStore } from "#shared/records/key-store.ts";
 import type { MachineStore } from "#shared/records/machine-record.ts";
+import type { PriceStore } from "#shared/records/price-record.ts";
 import type { RouteStore } from "#shared/records/route-record.ts";
 import type { SessionStore } from "#shared/records/session-record.ts";
 import { Peppers, pepperText } from "#shared/keys/pepper.ts";
@@ -77,6 +78,14 @@ export const noRoutes: RouteStore = {
   remove: async () => "conflict",
 };
 
+/** A site without prices. */
+const noPrices: PriceStore = {
+  list: async () => [],
+  find: async () => undefined,
+  write: async () => "written",
+  remove: async () => "written",
+};
+
 /** A console at which nobody is signed in. */
 const noSessions: SessionStore = {
   write: async () => undefined,
@@ -114,6 +123,7 @@ export class AdminOnStore {
     routes: RouteStore = noRoutes,
     sessions: SessionStore = noSessions,
     openId?: OpenIdSettings,
+    prices: PriceStore = noPrices,
   ) {
     this.keys = keys;
     this.badKeys = new BadKeys(this.clock);
@@ -146,6 +156,8 @@ export class AdminOnStore {
       machines,
       routes,
       ...noKeeps,
+      prices,
+      currency: "units",
       sessions,
       addresses,
       events: noEvents,
