@@ -1,9 +1,11 @@
 /** Sums of usage, and their CSV. Pure. */
 import { csvText } from "./csv.ts";
+import { amountText } from "#shared/money/money.ts";
 import type { AnswerTo } from "#shared/admin/admin-call.ts";
 import {
   meansOf,
   sumUsage,
+  type ToldFigures,
   totalUsage,
   usageFigures,
   type UsageFigures,
@@ -23,7 +25,7 @@ export function sumBy(rows: readonly ShownUsageRow[], by: UsagePart): UsageSum[]
   return sumUsage(rows, [by]).map((sum) => sumOf(sum.part[by] ?? null, [sum]));
 }
 
-export function sumOf(of: string | null, rows: readonly UsageFigures[]): UsageSum {
+export function sumOf(of: string | null, rows: readonly ToldFigures[]): UsageSum {
   const total = totalUsage(rows);
   return { ...total, of, firstTokenMs: meansOf(total).firstTokenMs };
 }
@@ -37,12 +39,12 @@ export function sumMachines({ data }: AnswerTo<"GET /history">): UsageSum[] {
   }));
 }
 
-const columns = ["day", "key", "model", ...usageFigures] as const;
+const columns = ["day", "key", "model", ...usageFigures, "team", "person", "kind"] as const;
 
-/** Returns usage as CSV, with a row for each day, key and model. */
+/** Returns usage as CSV, with a row for each day, key, model, team, person and kind of machine. */
 export function csvOf(rows: readonly ShownUsageRow[]): string {
   return csvText(
     columns,
-    rows.map((row) => columns.map((column) => row[column])),
+    rows.map((row) => columns.map((column) => (column === "cost" ? amountText(row.cost ?? 0) : (row[column] ?? null)))),
   );
 }

@@ -9,6 +9,8 @@ import { keyId } from "../keys/key-token.ts";
 import { machineName, routeName } from "../protocol/identifiers.ts";
 import { modelId } from "../protocol/model.ts";
 import { type Days, daysAsked } from "../usage/days-asked.ts";
+import { cutParts } from "../usage/sum-usage.ts";
+import { readUsageBy } from "../usage/usage-by-part.ts";
 import { usageKeptDays, type UsageRow, usageRow } from "../usage/usage.ts";
 import { listOf, listRecords, recordsOf, onStore, keyText, pageLength, reads, timeInUrl } from "./operation.ts";
 
@@ -55,10 +57,19 @@ function contains(value: unknown, words: string): boolean {
 }
 
 const day = z.iso.date("must be a day, such as 2026-01-31");
-const { day: usageDay, model, requests, failed, answered } = usageRow.shape;
+const { day: usageDay, kind, model, requests, failed, answered } = usageRow.shape;
+const partName = z.string().nullish();
 const shownUsage = z.strictObject({
   day: usageDay,
-  key: z.string(),
+  key: z.string().nullable().describe("Null in rows of machines."),
+  // Gateways of 0.2.0 leave out parts and cost.
+  team: partName.describe("The team of the key; null for a key of the site."),
+  person: partName.describe("The id of the person whose key it is; null for a key of nobody."),
+  kind: kind.optional().describe("external: the machines that answered run their models elsewhere; null for own ones."),
+  machine: partName.describe("In rows of machines; null for requests that no machine took."),
+  user: partName.describe(
+    "The digest of the end user's name, in rows of end users; null for requests that named none.",
+  ),
   model: model.describe("Null for requests that named no model that the key may use."),
   requests,
   failed: failed.describe("Of these, how many did not end well."),
@@ -67,6 +78,7 @@ const shownUsage = z.strictObject({
   answered: answered.describe("Requests that had a first token: streams alone."),
   first_token_ms: usageRow.shape.firstTokenMs.describe("The waits for their first tokens, added up."),
   duration_ms: usageRow.shape.durationMs.describe("The durations of all requests, added up."),
+  cost: usageRow.shape.cost.optional().describe("In millionths of the currency of the site."),
 });
 const usageList = listOf(z.array(shownUsage)).extend({
   unread: z
@@ -117,21 +129,40 @@ export const recordOperations = {
   readUsage: onStore({
     ...reads,
     path: "/usage",
-    summary: "The usage of keys, by day and model",
+    summary:
+      "The usage of keys, by day, team, person, kind of machine and model; or that of machines or end users, by day",
     query: z.strictObject({
       from: day.optional().describe("The first day (UTC); by default 29 days before the last one."),
       to: day.optional().describe("The last day (UTC); by default today."),
       key: keyText.optional(),
+      by: z
+        .enum(cutParts)
+        .optional()
+        .describe(
+          "Rows by machine, or by key and end user, in place of key, team, person, kind and model. They have no times. Those of users are kept for 35 days.",
+        ),
     }),
     answer: usageList,
     refusals: ["key_not_found"],
     async run({ query }, { usage, keys, clock }) {
+      const { by, key } = query;
+      if (by === "machine" && key !== undefined)
+        throw new Fault("invalid_value", {
+          message: "Invalid value for 'by': rows of machines tell no keys apart; leave out 'key'.",
+          param: "by",
+        });
       const keyIds = query.key === undefined ? undefined : await findKeys(query.key, keys);
-      const { rows, unread } = await usage.read(usageDays(query, clock.wall()));
+      const days = usageDays(query, clock.wall());
+      const { rows, unread } = await (by === undefined ? usage.read(days) : readUsageBy(by, usage, days));
       const asked = rows.filter(({ keyId: id }) => keyIds === undefined || keyIds.some((each) => each === id));
       const data = asked.map((row) => ({
         day: row.day,
-        key: row.keyId,
+        key: row.keyId || null,
+        team: row.team,
+        person: row.person,
+        kind: row.kind,
+        machine: row.machine,
+        user: row.endUser?.split(":")[1] ?? null,
         model: row.model,
         requests: row.requests,
         failed: row.failed,
@@ -140,6 +171,7 @@ export const recordOperations = {
         answered: row.answered,
         first_token_ms: row.firstTokenMs,
         duration_ms: row.durationMs,
+        cost: row.cost,
       }));
       return { object: "list" as const, data, unread };
     },

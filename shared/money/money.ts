@@ -26,6 +26,13 @@ export function amountText(millionths: number): string {
   return `${Math.floor(millionths / unit)}.${decimals.replace(/0{1,4}$/, "")}`;
 }
 
+/** Formats amounts for one column, with as many decimals as the one with most of them has. */
+export function amountsText(amounts: readonly number[]): readonly string[] {
+  const texts = amounts.map(amountText);
+  const decimals = Math.max(...texts.map((text) => text.length - text.indexOf(".")));
+  return texts.map((text) => text.padEnd(text.indexOf(".") + decimals, "0"));
+}
+
 /** Formats millionths with their currency: `0.012345 EUR`. */
 export function moneyText(millionths: number, currency: string = noCurrency): string {
   return `${amountText(millionths)} ${currency}`;

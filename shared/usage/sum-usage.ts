@@ -7,33 +7,45 @@ export const usageFigures = [
   "answered",
   "first_token_ms",
   "duration_ms",
+  "cost",
 ] as const;
 export type UsageFigures = Readonly<Record<(typeof usageFigures)[number], number>>;
 
-export const usageParts = ["key", "model", "day"] as const;
+/** Parts that can be told apart together. */
+export const usageParts = ["key", "team", "person", "kind", "model", "day"] as const;
 export type UsagePart = (typeof usageParts)[number];
+/** Parts with rows of their own, which tell nothing but days apart; those of end users also keys. */
+export const cutParts = ["machine", "user"] as const;
+export type CutPart = (typeof cutParts)[number];
+export type AnyUsagePart = UsagePart | CutPart;
 
+/** Gateways of 0.2.0 tell no cost. */
+export type ToldFigures = Omit<UsageFigures, "cost"> & { readonly cost?: number | undefined };
 /** A row of usage as the admin API shows it. The model is null for requests that named none. */
-export type FiguresOfDay = UsageFigures & Readonly<Record<"key" | "day", string>> & { readonly model: string | null };
+export type FiguresOfDay = ToldFigures & { readonly day: string } & {
+  readonly [Part in AnyUsagePart]?: string | null | undefined;
+};
 
 /** The usage of one group. A part that was not asked for is summed over all its values. */
 export interface SummedUsage extends UsageFigures {
-  readonly part: Partial<Pick<FiguresOfDay, UsagePart>>;
+  readonly part: { readonly [Part in AnyUsagePart]?: string | null };
 }
 
+const allParts = [...usageParts, ...cutParts];
+
 /** Sums usage by these parts. Sorts by day, then by tokens with the largest first. */
-export function sumUsage(rows: readonly FiguresOfDay[], by: readonly UsagePart[]): readonly SummedUsage[] {
-  const parts = usageParts.filter((part) => by.includes(part));
-  const groups = Map.groupBy(rows, (row) => JSON.stringify(parts.map((part) => row[part])));
+export function sumUsage(rows: readonly FiguresOfDay[], by: readonly AnyUsagePart[]): readonly SummedUsage[] {
+  const parts = allParts.filter((part) => by.includes(part));
+  const groups = Map.groupBy(rows, (row) => JSON.stringify(parts.map((part) => row[part] ?? null)));
   const sums = [...groups.values()].map((own) => {
-    const part = Object.fromEntries(parts.map((each) => [each, own[0]?.[each]]));
+    const part = Object.fromEntries(parts.map((each) => [each, own[0]?.[each] ?? null]));
     return { part, ...totalUsage(own) };
   });
   return sums.sort(compareSums);
 }
 
-export function totalUsage(rows: readonly UsageFigures[]): UsageFigures {
-  const sums = usageFigures.map((name) => [name, rows.reduce((sum, row) => sum + row[name], 0)]);
+export function totalUsage(rows: readonly ToldFigures[]): UsageFigures {
+  const sums = usageFigures.map((name) => [name, rows.reduce((sum, row) => sum + (row[name] ?? 0), 0)]);
   return Object.fromEntries(sums) as UsageFigures;
 }
 
@@ -47,12 +59,12 @@ export function meansOf({ requests, answered, first_token_ms: firstTokenMs, dura
 
 function compareSums(one: SummedUsage, other: SummedUsage): number {
   const tokens = (sum: SummedUsage): number => sum.prompt_tokens + sum.completion_tokens;
+  const differing = allParts.find((part) => one.part[part] !== other.part[part]) ?? "day";
   return (
     compareText(one.part.day, other.part.day) ||
     tokens(other) - tokens(one) ||
     other.requests - one.requests ||
-    compareText(one.part.key, other.part.key) ||
-    compareText(one.part.model, other.part.model)
+    compareText(one.part[differing], other.part[differing])
   );
 }
 

@@ -59,7 +59,7 @@ export const noUsage: Omit<UsageRow, "day"> = {
 export const usageKeptDays = 400;
 
 /** The counts that are kept of machines and end users. Redis pays for each count of a request. */
-const workMetrics: readonly UsageMetric[] = ["requests", "failed", "promptTokens", "completionTokens", "cost"];
+export const workMetrics: readonly UsageMetric[] = ["requests", "failed", "promptTokens", "completionTokens", "cost"];
 
 /**
  * The tables of usage: the parts of their rows, and whether these tell models apart. Rows that differ in other parts only are

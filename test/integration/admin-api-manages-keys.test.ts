@@ -185,7 +185,8 @@ test("usage is told by day, key and model, for the days and the key that are ask
     durationMs: 99,
   };
   api.usage.push(row, { ...row, keyId: "ZZZZZZZZZZZZ", model: null });
-  const shown = { day: "2026-02-01", key: anId, model: "llama3", requests: 3, failed: 1, answered: 2 };
+  const parts = { team: null, person: null, kind: null, machine: null, user: null, cost: 0 };
+  const shown = { day: "2026-02-01", key: anId, model: "llama3", ...parts, requests: 3, failed: 1, answered: 2 };
   const all = await api.ask("GET", "/usage?from=2026-02-01&to=2026-02-03", { key });
   expect(all.json["data"]).toEqual([
     { ...shown, prompt_tokens: 10, completion_tokens: 20, first_token_ms: 9, duration_ms: 99 },

@@ -3,16 +3,19 @@ import { z } from "zod";
 import { runOn } from "#shared/admin/run-on.ts";
 import { recordOperations } from "#shared/admin/record-operations.ts";
 import { namesOfKeys } from "#shared/records/find-keys.ts";
+import { amountsText } from "#shared/money/money.ts";
 import { commaList, wholeNumber } from "#shared/process/config.ts";
 import { daysAsked } from "#shared/usage/days-asked.ts";
 import { usageKeptDays } from "#shared/usage/usage.ts";
 import {
+  type CutPart,
+  cutParts,
   meansOf,
   type SummedUsage,
   sumUsage,
   totalUsage,
   type UsageFigures,
-  type UsagePart,
+  type AnyUsagePart,
   usageParts,
 } from "#shared/usage/sum-usage.ts";
 import { type CliCommand, commandIn, readBy, type CliContext } from "../terminal/command-line.ts";
@@ -26,22 +29,31 @@ interface Options {
   readonly days: number;
   readonly from?: string;
   readonly to?: string;
-  readonly by: readonly UsagePart[];
+  readonly by: readonly AnyUsagePart[];
   readonly key?: string;
 }
 
+const isCut = (part: AnyUsagePart): part is CutPart => cutParts.some((each) => each === part);
+const onlyWith: Readonly<Record<CutPart, readonly AnyUsagePart[]>> = { machine: ["day"], user: ["key", "day"] };
+const allParts = [...usageParts, ...cutParts] as const;
+
 const defaultDays = 7;
 const writtenDay = z.iso.date("must be a day, such as 2026-01-31");
-const parts: z.ZodType<readonly UsagePart[], string> = commaList
-  .pipe(z.array(z.enum(usageParts, `must be one or more of ${usageParts.join(", ")}`)))
-  .transform((each) => [...new Set(each)]);
+const parts: z.ZodType<readonly AnyUsagePart[], string> = commaList
+  .pipe(z.array(z.enum(allParts, `must be one or more of ${allParts.join(", ")}`)))
+  .transform((each) => [...new Set(each)])
+  .superRefine((each, context) => {
+    const cut = each.find(isCut);
+    if (cut === undefined || each.every((part) => [cut, ...onlyWith[cut]].includes(part))) return;
+    context.addIssue(`can combine ${cut} with ${onlyWith[cut].join(" and ")} alone`);
+  });
 
 export function usageCommand(context: CliContext): Command {
   const { clock } = context;
   const daysOption = new Option("--days <count>", "how many days, the last one included").argParser(
     readBy(wholeNumber(1, usageKeptDays)),
   );
-  const byOption = new Option("--by <parts>", `what to tell apart, with commas between: ${usageParts.join(", ")}`);
+  const byOption = new Option("--by <parts>", `what to tell apart, with commas between: ${allParts.join(", ")}`);
   const usage: CliCommand = commandIn("usage", context)
     .enablePositionalOptions()
     .addOption(daysOption.default(defaultDays).conflicts("from"))
@@ -51,13 +63,17 @@ export function usageCommand(context: CliContext): Command {
     .option("--key <key>", "only of the key with this id, or of those with this name", givenKeys)
     .more(`
 Days are those of UTC. "first token" is how long the first one was waited for, and "duration" how long a request took,
-both in the mean. A "-" stands for the name of a key that is gone, and for the model of requests that named none that
-their key may use.
+both in the mean. A "-" stands for the name of a key that is gone, for the model of requests that named none that
+their key may use, and for a key without a team or a person. "cost" stands where something had a price.
+Machines can be told apart by day, and end users by key and day; a "-" has the use of no machine or no named user. Those of
+end users are kept for 35 days.
 
 Examples:
   trunkline usage
   trunkline usage --by day --days 30
   trunkline usage --by model,day --key 0aB1cD2eF3gH
+  trunkline usage --by team --days 30
+  trunkline usage --by machine
   trunkline usage --from 2026-01-01 --to 2026-01-31 --by key --json
 ${whichStoreHelp}`)
     .hook("preAction", () => {
@@ -67,21 +83,28 @@ ${whichStoreHelp}`)
     })
     .does(onStore, async (store, { by, key, ...asked }: Options) => {
       const { count: _, ...days } = daysAsked(asked, clock.wall());
-      const { data: rows, unread } = await runOn(store, recordOperations.readUsage, { query: { ...days, key } });
+      const query = { ...days, key, by: by.find(isCut) };
+      const { data: rows, unread } = await runOn(store, recordOperations.readUsage, { query });
       const names = await namesOfKeys(store.keys);
       const nameOf: NameOf = (keyId) => names.get(keyId ?? "");
       const [sums, total] = [sumUsage(rows, by), totalUsage(rows)];
+      const shownUsage = query.by === undefined ? withMeans : withoutTimes;
       const shown = sums.map(({ part, ...figures }) => ({
         ...part,
         ...(part.key === undefined ? {} : { name: nameOf(part.key) ?? null }),
         ...shownUsage(figures),
       }));
-      const columns = columnsOf(by, nameOf);
+      const lines = rows.length === 0 ? [] : [...sums, total];
       return {
         answer: { ...days, usage: shown, total: shownUsage(total) },
         ...listed(
-          columns,
-          rows.length === 0 ? [] : [...sums, total],
+          [
+            ...leftColumns(by, nameOf),
+            ...countColumns,
+            ...(query.by === undefined ? meanColumns : []),
+            ...costColumn(lines),
+          ],
+          lines,
           `Nothing was used from ${days.from} to ${days.to}.`,
         ),
         warning: unread > 0 ? `Left out: ${unread} rows whose counts are more than can have been used.` : "",
@@ -95,36 +118,50 @@ const textWidthMax = 40;
 
 /** A sum of usage, or the total, which has no part. */
 type UsageLine = UsageFigures & Partial<Pick<SummedUsage, "part">>;
-type NameOf = (keyId: string | undefined) => string | undefined;
+type NameOf = (keyId: string | null | undefined) => string | undefined;
 
-/** Returns the columns of usage. Those on the left are in the order of `by`; the first one has the word for the total. */
-function columnsOf(by: readonly UsagePart[], nameOf: NameOf): readonly TextColumn<UsageLine>[] {
+/** Returns the columns that name the parts, in the order of `by`. The first one has the word for the total. */
+function leftColumns(by: readonly AnyUsagePart[], nameOf: NameOf): readonly TextColumn<UsageLine>[] {
   const headings = by.flatMap((part) => (part === "key" ? (["key", "name"] as const) : [part]));
-  const left = headings.map((heading, at): TextColumn<UsageLine> => {
+  return headings.map((heading, at): TextColumn<UsageLine> => {
     const cell = ({ part }: UsageLine): string => {
       if (part === undefined) return at === 0 ? "total" : "";
       return cutText((heading === "name" ? nameOf(part.key) : part[heading]) ?? "-", textWidthMax);
     };
     return heading === "name" || heading === "model" ? [heading, cell, "wrap"] : [heading, cell];
   });
-  return [...left, ...figureColumns];
 }
 
-const figureColumns: readonly TextColumn<UsageLine>[] = [
+const countColumns: readonly TextColumn<UsageLine>[] = [
   ["requests", ({ requests }) => grouped.format(requests), "right"],
   ["failed", ({ failed }) => grouped.format(failed), "right"],
   ["tokens in", (figures) => grouped.format(figures.prompt_tokens), "right"],
   ["tokens out", (figures) => grouped.format(figures.completion_tokens), "right"],
+];
+const meanColumns: readonly TextColumn<UsageLine>[] = [
   ["first token", (figures) => meanText(meansOf(figures).firstTokenMs), "right"],
   ["duration", (figures) => meanText(meansOf(figures).durationMs), "right"],
 ];
+
+/** Returns a column of costs with their points below each other, where anything had a cost. */
+function costColumn(lines: readonly UsageLine[]): readonly TextColumn<UsageLine>[] {
+  if (lines.every(({ cost }) => cost === 0)) return [];
+  const texts = new Map(amountsText(lines.map(({ cost }) => cost)).map((text, at) => [lines[at], text]));
+  return [["cost", (line) => texts.get(line) ?? "", "right"]];
+}
 
 function meanText(ms: number | null): string {
   return ms === null ? "-" : secondsText(ms);
 }
 
+/** Machines and end users have no times. */
+function withoutTimes(figures: UsageFigures): object {
+  const times = new Set(["answered", "first_token_ms", "duration_ms"]);
+  return Object.fromEntries(Object.entries(figures).filter(([name]) => !times.has(name)));
+}
+
 /** Returns usage for JSON output. The means are null when there was no request. */
-function shownUsage(figures: UsageFigures): object {
+function withMeans(figures: UsageFigures): object {
   const { firstTokenMs, durationMs } = meansOf(figures);
   return {
     ...figures,

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { dayMs, dayOf } from "#shared/process/clock.ts";
-import { type UsagePart, usageParts } from "#shared/usage/sum-usage.ts";
+import type { UsagePart } from "#shared/usage/sum-usage.ts";
 import { query, setQuery } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
 import { Button, Choice, Filters, QueryChoice, TextField } from "../forms.tsx";
@@ -12,7 +12,7 @@ import { csvOf, type ShownUsageRow, sumBy, sumMachines, sumOf } from "../usage-s
 import { HistoryCharts } from "./history-charts.tsx";
 import { UsageTable } from "./usage-table.tsx";
 
-const parts = [...usageParts, "machine"] as const;
+const parts = ["key", "model", "day", "machine"] as const;
 const cuts = ["model", "machine"] as const;
 const hourMs = 3_600_000;
 /** The ranges that end now, in milliseconds. */

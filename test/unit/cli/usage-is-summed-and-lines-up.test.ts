@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { noUsage, type UsageRow } from "#shared/usage/usage.ts";
 import { type FiguresOfDay, meansOf, sumUsage, totalUsage } from "#shared/usage/sum-usage.ts";
+import type { OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { SqliteLimitsBook } from "../../../services/gateway/limits/open-limits.ts";
 import { commandLine } from "./command-line.ts";
@@ -84,6 +85,7 @@ test("every count is summed, whichever way it is told apart", () => {
     completion_tokens: 43_400,
     first_token_ms: 429 * 250,
     duration_ms: 434 * 2_000,
+    cost: 0,
   });
   for (const by of [["key"], ["model"], ["day"], ["key", "model", "day"]] as const) {
     expect(totalUsage(sumUsage(shownRows, by))).toEqual(total);
@@ -98,20 +100,21 @@ test("a mean is over the requests that had what it is the mean of, and none is n
 async function used() {
   const line = await commandLine();
   const { id } = await line.issue();
-  await line.inStore(async ({ state }) => {
-    if (state.kind !== "sqlite") throw new Error("the state is elsewhere");
-    const usage = [
-      row("2025-12-20", id, "llama3.2", 7),
-      row("2025-12-31", id, "llama3.2", 1_234),
-      row("2026-01-01", id, "llama3.2", 1_000),
-      row("2026-01-01", "goneGoneGone", null, 5),
-    ];
-    const book = new SqliteLimitsBook(state.database, { clock: systemClock });
-    const none = { ended: [], charges: [], renewed: [], growing: [], demands: [], running: [], over: [], requests: [] };
-    const nothing = { acknowledged: 0, ...none };
-    await book.settle({ gateway: "gateway", sequence: 1, ...nothing, usage });
-  });
+  const usage = [
+    row("2025-12-20", id, "llama3.2", 7),
+    row("2025-12-31", id, "llama3.2", 1_234),
+    row("2026-01-01", id, "llama3.2", 1_000),
+    row("2026-01-01", "goneGoneGone", null, 5),
+  ];
+  await line.inStore((store) => book(store, usage));
   return { ...line, id };
+}
+
+async function book({ state }: Pick<OpenedKeyStore, "state">, usage: readonly UsageRow[]): Promise<void> {
+  if (state.kind !== "sqlite") throw new Error("the state is elsewhere");
+  const books = new SqliteLimitsBook(state.database, { clock: systemClock });
+  const none = { ended: [], charges: [], renewed: [], growing: [], demands: [], running: [], over: [], requests: [] };
+  await books.settle({ gateway: "gateway", sequence: 1, acknowledged: 0, ...none, usage });
 }
 
 test("usage is a table of the last week that lines up, with the names of keys and a total", async () => {
@@ -179,6 +182,38 @@ test("usage --json is one line in the words of the admin API", async () => {
   });
 });
 
+test("usage by each part adds up to one total, with costs in a column whose points line up", async () => {
+  const { usage, inStore } = await commandLine();
+  const some = [
+    { ...row("2026-01-01", "a", "llama3.2", 40), team: "research", machine: "attic", cost: 12_345 },
+    {
+      ...row("2026-01-01", "a", "llama3.2", 2),
+      team: "research",
+      machine: "cloud",
+      kind: "external",
+      cost: 500_000_000,
+    },
+    { ...row("2026-01-01", "b", "qwen3", 3), machine: "attic", endUser: "b:0f", cost: 1 },
+    { ...row("2025-12-31", "b", null, 1), machine: null },
+  ] as const;
+  await inStore((store) => book(store, some));
+  const expected = { requests: 46, failed: 4, prompt_tokens: 46_000, completion_tokens: 4_600, cost: 500_012_346 };
+  const parts = ["key", "team", "person", "kind", "model", "day", "machine", "user", "machine,day", "user,key"];
+  for (const by of parts) {
+    const { usage: sums, total } = JSON.parse((await usage("--by", by, "--json")).out);
+    expect([by, total]).toMatchObject([by, expected]);
+    expect(totalUsage(sums)).toMatchObject(expected);
+  }
+  expect((await usage("--by", "machine")).out).toBe(
+    `machine  requests  failed  tokens in  tokens out        cost
+attic          43       2     43,000       4,300    0.012346
+cloud           2       1      2,000         200  500.000000
+-               1       1      1,000         100    0.000000
+total          46       4     46,000       4,600  500.012346
+`,
+  );
+});
+
 test("without usage there is nothing on standard output, and in JSON there are no rows", async () => {
   const { usage } = await commandLine();
   expect(await usage()).toEqual({
@@ -190,7 +225,11 @@ test("without usage there is nothing on standard output, and in JSON there are n
 });
 
 test.each([
-  [["--by", "keys"], "one or more of key, model, day"],
+  [["--by", "keys"], "one or more of key, team, person, kind, model, day, machine, user"],
+  [["--by", "machine,model"], "can combine machine with day alone"],
+  [["--by", "user,machine"], "can combine user with key and day alone"],
+  [["--by", "team,user"], "can combine user with key and day alone"],
+  [["--by", "machine", "--key", "alice"], "rows of machines tell no keys apart; leave out 'key'"],
   [["--days", "0"], "from 1 to 400"],
   [["--days", "401"], "from 1 to 400"],
   [["--days", "3", "--from", "2026-01-01"], "'--days <count>' cannot be used with option '--from <day>'"],

@@ -39,3 +39,12 @@ test("a model's name is no formula and breaks no row of the CSV", () => {
   expect(formula).toContain(",'=1+1,");
   expect(quoted).toContain(',"a,""b""\nc",');
 });
+
+test("the CSV has the cost as an amount, also in rows of a gateway that tells none", () => {
+  const lines = csvOf([row({ cost: 12_345, team: "research", kind: "external" }), row({})]).split(/\r\n/);
+  expect(lines.slice(0, 3)).toEqual([
+    expect.stringMatching(/,cost,team,person,kind$/),
+    expect.stringMatching(/,0\.012345,research,,external$/),
+    expect.stringMatching(/,0\.00,,,$/),
+  ]);
+});
