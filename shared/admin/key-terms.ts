@@ -1,3 +1,5 @@
+import { amountText } from "../money/money.ts";
+
 /**
  * The terms of a key that its issuer sets. The stored record, the admin API, the command line and the console all take them
  * from here, so that a new term is one row. The browser loads this file: it imports no schema.
@@ -22,7 +24,7 @@ interface Row {
 export type TermRow = Row &
   (
     | {
-        readonly kind: "machines" | "count" | "budget" | "choice";
+        readonly kind: "machines" | "count" | "budget" | "money" | "choice";
         /** The word for a key without the term; "none" if absent. */
         readonly without?: string;
         /** True if answers leave it out for a key without the term. They say null for others of these kinds. */
@@ -93,6 +95,16 @@ export const keyTerms = {
     words: "tokens a calendar day or month (UTC)",
     example: "2M/month",
     unit: "tokens",
+  },
+  spend: {
+    kind: "money",
+    stored: "spend",
+    title: "Spend",
+    words: "money a calendar day or month (UTC), in the currency of the site",
+    example: "500/month",
+    leftOut: true,
+    unit: "money",
+    since: "0.3.0",
   },
   loads: {
     kind: "count",
@@ -181,6 +193,7 @@ interface ValueOfKind {
   readonly machines: readonly string[];
   readonly count: number;
   readonly budget: { readonly tokens: number; readonly per: BudgetPeriod };
+  readonly money: { readonly millionths: number; readonly per: BudgetPeriod };
 }
 /** The value of a term that is set. A mark has one value. */
 export type TermValue<Name extends TermName> = Rows[Name] extends {
@@ -223,17 +236,17 @@ export function termText(
   if (typeof value === "number") return value === 0 && row.zero ? row.zero : countText(value) + (row.per ?? "");
   if (typeof value === "string") return value;
   if (value === null || typeof value === "boolean") return row.without ?? "none";
-  return "per" in value ? `${countText(value.tokens)}/${value.per}` : value.join(", ");
+  if ("millionths" in value) return `${amountText(value.millionths)}/${value.per}`;
+  return "tokens" in value ? `${countText(value.tokens)}/${value.per}` : value.join(", ");
 }
 
-/** Returns the limits of a key in short, without the missing ones: `60 rpm, 100k tpm, 4 at once, 1M/day`. */
+/** Returns the limits of a key in short, without the missing ones: `60 rpm, 4 at once, 1M/day, spend 500.00/month`. */
 export function limitsText(shown: ShownTerms, countText: (count: number) => string): string {
   const set = limitRows.filter(([name]) => shown[name] !== undefined && shown[name] !== null);
   const texts = set.map(([name, row]) => {
     const value = shown[name];
-    return typeof value === "number" && row.kind === "count"
-      ? `${countText(value)} ${row.unit}`
-      : termText([name, row], shown, countText);
+    if (typeof value === "number" && row.kind === "count") return `${countText(value)} ${row.unit}`;
+    return `${row.kind === "money" ? `${name} ` : ""}${termText([name, row], shown, countText)}`;
   });
   return texts.join(", ");
 }

@@ -23,6 +23,10 @@ export const tokenBudget = z.strictObject({
 });
 export type TokenBudget = Readonly<z.infer<typeof tokenBudget>>;
 
+/** Maximum of what the requests of a key cost in a calendar day or month (UTC). */
+export const moneyBudget = z.strictObject({ millionths: z.int().min(1), per: z.enum(budgetPeriods) });
+export type MoneyBudget = Readonly<z.infer<typeof moneyBudget>>;
+
 export const scopesPerKeyMax = 64;
 
 /**
@@ -68,6 +72,7 @@ export const boundMachines = z
 export function termSchema(row: TermRow): z.ZodType {
   if (row.kind === "mark") return z.literal(!row.usual);
   if (row.kind === "machines") return boundMachines;
+  if (row.kind === "money") return moneyBudget;
   if (row.kind === "choice") return z.enum(row.choices ?? []);
   return row.kind === "budget"
     ? tokenBudget

@@ -9,7 +9,7 @@ import { formatDuration } from "#shared/process/quantities.ts";
 import { duration } from "#shared/records/shown-key.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { none, readBy, readByUnless } from "./command-line.ts";
-import { countWithin, writtenBudget } from "./quantity-text.ts";
+import { countWithin, writtenBudget, writtenSpend } from "./quantity-text.ts";
 
 export function keyArgument(): Argument {
   return new Argument("<id>", "the id of the key, as `trunkline keys list` shows it").argParser(givenKeyId);
@@ -73,6 +73,7 @@ export function termOptions(isChange: boolean): readonly Option[] {
       machines: ["<names>", commaList.pipe(boundMachines)] as const,
       count: ["<count>", countWithin(row)] as const,
       budget: ["<tokens>", writtenBudget] as const,
+      money: ["<amount>", writtenSpend] as const,
       choice: ["<one>", z.enum(row.choices ?? [])] as const,
     }[kind];
     const form = kind === "machines" ? ", with commas between" : example ? `, such as ${example}` : "";

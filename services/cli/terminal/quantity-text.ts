@@ -1,6 +1,7 @@
 import { z } from "zod";
+import { readMoney } from "#shared/money/money.ts";
 import { countPattern, countText, readCount, unitOf } from "#shared/process/quantities.ts";
-import { tokenBudget, type TokenBudget } from "#shared/records/key-record.ts";
+import { type MoneyBudget, moneyBudget, tokenBudget, type TokenBudget } from "#shared/records/key-record.ts";
 
 /** Returns a schema that reads the output of `countText`, and plain digits, within these bounds. */
 export function countWithin({
@@ -30,6 +31,18 @@ export const writtenBudget: z.ZodType<TokenBudget, string> = z
   .refine(
     (budget): budget is TokenBudget => tokenBudget.safeParse(budget).success,
     `must be from 1 to ${countText(maxValue ?? Infinity)} tokens`,
+  );
+
+export const writtenSpend: z.ZodType<MoneyBudget, string> = z
+  .string()
+  .regex(/^[\d.]{1,16}\/(?:day|month)$/, "must be money a day or a month, such as 20/day or 500/month")
+  .transform((text) => {
+    const [amount = "", per] = text.split("/");
+    return { millionths: readMoney(amount), per };
+  })
+  .refine(
+    (budget): budget is MoneyBudget => moneyBudget.safeParse(budget).success,
+    "must be an amount from 0.000001 to 999999999.999999, with at most six decimals",
   );
 
 const byteUnits = ["kB", "MB", "GB", "TB"] as const;

@@ -9,6 +9,7 @@ import {
   type TermRow,
   termRows,
 } from "#shared/admin/key-terms.ts";
+import { amountText, readMoney } from "#shared/money/money.ts";
 import { allows } from "#shared/records/match-scope.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
 import { ApiFault } from "../admin-api.ts";
@@ -35,7 +36,8 @@ function textOf(row: TermRow, value: ShownTerms[TermName]): string {
   if (typeof value === "number") return countText(value);
   if (typeof value === "string") return value;
   if (typeof value !== "object" || value === null) return "";
-  return "per" in value ? countText(value.tokens) : value.join(" ");
+  if ("millionths" in value) return amountText(value.millionths);
+  return "tokens" in value ? countText(value.tokens) : value.join(" ");
 }
 
 function periodIn(value: ShownTerms[TermName]): string {
@@ -55,12 +57,23 @@ export function givenIn(terms: Terms, rows: typeof termRows, at = ""): GivenTerm
     if (text === "") return null;
     if (kind === "machines") return listIn(text);
     if (kind === "choice") return text;
+    const per = terms[`per_of_${name}`];
+    if (kind === "money") return { millionths: amountIn(text, at + name), per };
     const count = readCount(text);
     if (Number.isNaN(count))
       throw new ApiFault(0, { message: "Must be a whole number, such as 60, 100k or 2M.", param: at + name });
-    return kind === "budget" ? { tokens: count, per: terms[`per_of_${name}`] } : count;
+    return kind === "budget" ? { tokens: count, per } : count;
   };
   return Object.fromEntries(rows.map((row) => [row[0], valueOf(row)]));
+}
+
+function amountIn(text: string, param: string): number {
+  const millionths = readMoney(text);
+  if (millionths > 0) return millionths;
+  throw new ApiFault(0, {
+    message: "Must be an amount above 0 with at most six decimals, such as 500 or 0.25.",
+    param,
+  });
 }
 
 /** Returns the words of a term as a sentence. */
@@ -151,7 +164,7 @@ interface LimitFieldsProps extends TermFieldsProps {
   readonly at?: string;
 }
 
-/** The fields of those of these terms that are counts and budgets. */
+/** The fields of those of these terms that are counts, budgets and money. */
 export function LimitFields({ rows, at, ...props }: LimitFieldsProps) {
   const field = fieldsOf(props, at);
   const { terms, onTerms } = props;
@@ -167,10 +180,15 @@ export function LimitFields({ rows, at, ...props }: LimitFieldsProps) {
               hint={row.zero && sentenceOf(row)}
             />
           );
+        const isMoney = row.kind === "money";
         return (
-          row.kind === "budget" && (
+          (isMoney || row.kind === "budget") && (
             <Fragment key={name}>
-              <TextField {...field(name, `${row.title}, in tokens`)} placeholder="none" hint="Such as 500k or 2M." />
+              <TextField
+                {...field(name, isMoney ? `${row.title}, in money` : `${row.title}, in tokens`)}
+                placeholder="none"
+                hint={isMoney ? "Such as 500 or 0.25, in the currency of the site." : "Such as 500k or 2M."}
+              />
               <Choice
                 label={`${row.title} for a`}
                 value={terms[`per_of_${name}`]}

@@ -41,10 +41,24 @@ test("issue and rotate print the key alone with --quiet, for a variable of a she
 test("whatever a key is issued with is shown by show and by list", async () => {
   const { keys, json, issue } = await commandLine();
   const terms = ["--scopes", "llama3.2,qwen*", "--machines", "attic, cellar", "--ttl", "30d"];
-  const limits = ["--rpm", "60", "--tpm", "100k", "--concurrency", "4", "--budget", "2M/month", "--loads", "2"];
+  const limits = [
+    "--rpm",
+    "60",
+    "--tpm",
+    "100k",
+    "--concurrency",
+    "4",
+    "--budget",
+    "2M/month",
+    "--loads",
+    "2",
+    "--spend",
+    "0.5/day",
+  ];
   const { key, ...issued } = await issue(...terms, ...limits);
   const asked = { scopes: ["llama3.2", "qwen*"], machines: ["attic", "cellar"], rpm: 60, tpm: 100_000, concurrency: 4 };
   expect(issued).toMatchObject({ ...asked, loads: 2, budget: { tokens: 2_000_000, per: "month" } });
+  expect(issued).toMatchObject({ spend: { millionths: 500_000, per: "day" } });
   expect(await json("show", issued.id)).toEqual(issued);
   expect(await json("list")).toEqual([issued]);
 
@@ -57,6 +71,7 @@ test("whatever a key is issued with is shown by show and by list", async () => {
     /^tpm +100k$/m,
     /^concurrency +4$/m,
     /^budget +2M\/month$/m,
+    /^spend +0.50\/day$/m,
     /^loads +2 a minute$/m,
     /^expires +2026-01-31 00:00:00Z \(in 30 days\)$/m,
   ])
@@ -137,6 +152,8 @@ test.each([
   [["issue", "--name", "a", "--tpm", "1.5k"], "--tpm"],
   [["issue", "--name", "a", "--budget", "500k"], "such as 500k/day or 2M/month"],
   [["issue", "--name", "a", "--budget", "2000000M/day"], "from 1 to 1000000M tokens"],
+  [["issue", "--name", "a", "--spend", "500"], "such as 20/day or 500/month"],
+  [["issue", "--name", "a", "--spend", "0.0000001/day"], "at most six decimals"],
   [["issue", "--name", "a", "--admin", "--ttl", "91d"], "--ttl of an admin key must be at most 90d"],
   [["issue", "--name", "a", "--admin", "--scopes", "*"], "'--admin' cannot be used with option '--scopes <patterns>'"],
   [["issue", "--name", "a", "--admin", "--budget", "1/day"], "--budget"],
