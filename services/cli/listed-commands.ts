@@ -9,6 +9,8 @@ const summaries: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     agent: "run an agent, or install it: on a GPU machine",
   },
   "Use:": {
+    login: "get a key of your own from a site, by the browser",
+    logout: "revoke the key of a login, and forget it",
     chat: "chat with a model",
     connect: "configure a coding agent, an editor or a chat app for a site, and undo it",
   },
@@ -41,6 +43,8 @@ const loaders: Readonly<Record<string, (context: CliContext) => Promise<Command>
   up: async (context) => (await import("./commands/start-commands.ts")).upCommand(context),
   gateway: async (context) => (await import("./commands/start-commands.ts")).gatewayCommand(context),
   agent: async (context) => (await import("./commands/agent.ts")).agentCommand(context),
+  login: async (context) => (await import("./commands/login.ts")).loginCommand(context),
+  logout: async (context) => (await import("./commands/login.ts")).logoutCommand(context),
   chat: async (context) => (await import("./commands/chat.ts")).chatCommand(context),
   connect: async (context) => (await import("./connect/connect.ts")).connectCommand(context),
   keys: async (context) => (await import("./commands/keys.ts")).keysCommand(context),

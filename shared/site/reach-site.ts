@@ -5,6 +5,8 @@ import { TLSSocket } from "node:tls";
 import { z } from "zod";
 import { unknownAuthority } from "../broker/nats-security.ts";
 import type { Environment } from "../process/config.ts";
+import { exitCodes, StartFailure } from "../process/lifecycle.ts";
+import { tunnelPath } from "../protocol/pairing.ts";
 import { jsonIn } from "../protocol/frame-payload.ts";
 
 /**
@@ -94,15 +96,14 @@ export async function pinnedCertificate(
 }
 
 /** A request that failed, explained to a person in one line that names the remedy. */
-export class SiteFailure extends Error {
-  override readonly name = "SiteFailure";
+export class SiteFailure extends StartFailure {
   /** True if the same request may succeed in a moment. */
   readonly retry: boolean;
   /** The code of the site's error, if it is an answer of the site. */
   readonly code: string | undefined;
 
   constructor(message: string, how: { readonly retry: boolean; readonly code?: string; readonly cause?: unknown }) {
-    super(message, { cause: how.cause });
+    super(how.retry ? exitCodes.unavailable : exitCodes.failed, message, { cause: how.cause });
     this.retry = how.retry;
     this.code = how.code;
   }
@@ -117,7 +118,7 @@ interface SiteRequest {
 /** Sends a request and reads the JSON of its answer. Every other outcome is a `SiteFailure`. */
 export async function askSite<Answer>(site: Site, request: SiteRequest, shape: z.ZodType<Answer>): Promise<Answer> {
   const response = await send(site, request);
-  const text = await readText(response, site);
+  const text = await readText(response, site, request);
   const { statusCode: status = 0, headers } = response;
   if (status >= 300 && status < 400) {
     const { origin } = site;
@@ -132,7 +133,7 @@ export async function askSite<Answer>(site: Site, request: SiteRequest, shape: z
   const answer = shape.safeParse(jsonIn(text));
   if (status === 200 && answer.success) return answer.data;
   const told = errorAnswer.safeParse(jsonIn(text));
-  if (!told.success || told.data.error.code === "unknown_url") throw noTrunkline(site, status);
+  if (!told.success || told.data.error.code === "unknown_url") throw noTrunkline(site, { status, path: request.path });
   const { message, code } = told.data.error;
   const retry = passing.has(status) && headers["x-should-retry"] !== "false";
   throw new SiteFailure(onOneLine(message), { retry, ...(code !== null && { code }) });
@@ -156,13 +157,13 @@ function send(site: Site, { method, path, body }: SiteRequest): Promise<http.Inc
   });
 }
 
-async function readText(response: http.IncomingMessage, site: Site): Promise<string> {
+async function readText(response: http.IncomingMessage, site: Site, { path }: SiteRequest): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {
     for await (const chunk of response) {
       bytes += chunk.byteLength;
-      if (bytes > answerBytesMax) throw noTrunkline(site, response.statusCode ?? 0);
+      if (bytes > answerBytesMax) throw noTrunkline(site, { status: response.statusCode ?? 0, path });
       chunks.push(chunk);
     }
   } catch (error) {
@@ -171,9 +172,15 @@ async function readText(response: http.IncomingMessage, site: Site): Promise<str
   return Buffer.concat(chunks).toString("utf8");
 }
 
-function noTrunkline({ origin }: Site, status: number): SiteFailure {
+function noTrunkline(
+  { origin }: Site,
+  { status, path }: { readonly status: number; readonly path: string },
+): SiteFailure {
+  const [does, part, passed] = path.startsWith(tunnelPath)
+    ? ["takes machines", "runs a version with pairing", tunnelPath]
+    : ["gives its members keys", "has sign-in for members", "/console"];
   return new SiteFailure(
-    `${origin} does not answer as a Trunkline site that takes machines (HTTP ${status}): check the address, that the site runs a version with pairing, and that its proxy passes /agent/v1 on.`,
+    `${origin} does not answer as a Trunkline site that ${does} (HTTP ${status}): check the address, that the site ${part}, and that its proxy passes ${passed} on.`,
     { retry: passing.has(status) },
   );
 }

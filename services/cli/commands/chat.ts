@@ -4,7 +4,8 @@ import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { type SentMessage, streamChat } from "../site/chat-client.ts";
 import { type CliCommand, commandIn, readBy, type CliContext } from "../terminal/command-line.ts";
 import { interruptedCode, untilInterrupted } from "../terminal/interrupt.ts";
-import { baseUrlOf, findKey, siteUrl } from "../site/find-gateway.ts";
+import { siteUrl } from "../site/find-gateway.ts";
+import { siteAtHand } from "../site/logins.ts";
 
 interface Options {
   readonly system?: string;
@@ -25,8 +26,8 @@ export function chatCommand(context: CliContext): CliCommand {
 In a chat, Ctrl-C stops an answer and Ctrl-D ends the chat. Lines that are pasted together are one message. What a model
 thinks is shown dim, and on a terminal only.
 
-It takes an API key: the one in TRUNKLINE_KEY, otherwise the one that "trunkline up" keeps in the folder
-TRUNKLINE_STATE_DIR (.trunkline). NODE_EXTRA_CA_CERTS names the file of an authority that is not public.
+It takes an API key: the one in TRUNKLINE_KEY, otherwise that of a "trunkline login" at the site, otherwise the one that
+"trunkline up" keeps in the folder TRUNKLINE_STATE_DIR (.trunkline). NODE_EXTRA_CA_CERTS names the file of an authority that is not public.
 
 Examples:
   trunkline chat llama3.2
@@ -46,9 +47,7 @@ type Say = (message: string) => Promise<void>;
 
 /** Returns a function that sends a message with those before it, and shows the answer. */
 function conversation(model: string, { system, baseUrl }: Options, context: CliContext): Say {
-  const { environment } = context;
-  const { token: key } = findKey("model", environment);
-  const site = { baseUrl: baseUrlOf(environment, baseUrl), key, option: "--base-url" };
+  const site = siteAtHand(context.environment, baseUrl, "--base-url");
   let messages: readonly SentMessage[] = system === undefined ? [] : [{ role: "system", content: system }];
   return async (message) => {
     const asked = [...messages, { role: "user", content: message } as const];

@@ -153,12 +153,11 @@ const askMsMin = 100;
 const plainWord = /^[\w.@/+][\w.@/+:-]*$/;
 
 /** Returns the models of the live site. Empty if it does not list them in time, or refuses to. */
-async function modelsAt(url: string | undefined, { environment }: CliContext): Promise<readonly CompletionChoice[]> {
+async function modelsAt(url: string | undefined, context: CliContext): Promise<readonly CompletionChoice[]> {
   try {
-    const { baseUrlOf, findKey } = await import("../site/find-gateway.ts");
+    const { siteAtHand } = await import("../site/logins.ts");
     const { listSiteModels } = await import("../site/chat-client.ts");
-    const { token: key } = findKey("model", environment);
-    const site = { baseUrl: baseUrlOf(environment, url), key, option: "--url" };
+    const site = siteAtHand(context.environment, url, "--url");
     const signal = AbortSignal.timeout(Math.max(askMsMin, modelsWithinMs - Math.ceil(performance.now())));
     const models = await listSiteModels(site, signal);
     return models.flatMap(({ id }) => (plainWord.test(id) ? [{ name: id, description: "" }] : []));

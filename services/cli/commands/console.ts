@@ -1,8 +1,8 @@
-import { spawn } from "node:child_process";
 import { type Command, Option } from "commander";
 import { sessionOperations } from "#shared/admin/session-operations.ts";
 import type { SessionRole } from "#shared/records/session-record.ts";
 import { commandIn, type CliContext } from "../terminal/command-line.ts";
+import { openBrowser } from "../terminal/open-browser.ts";
 import { atGateway } from "../site/operations-port.ts";
 
 interface Options {
@@ -31,16 +31,4 @@ Examples:
       if (open) openBrowser(url, () => stderr.write("No browser could be opened here: open the link yourself.\n"));
       return { answer: { url, role, expires_at }, text: url };
     });
-}
-
-const openers: Readonly<Record<string, readonly [command: string, ...options: string[]]>> = {
-  darwin: ["open"],
-  win32: ["rundll32", "url.dll,FileProtocolHandler"],
-};
-
-function openBrowser(url: string, onFailure: () => void): void {
-  const [command, ...options] = openers[process.platform] ?? ["xdg-open"];
-  const opened = spawn(command, [...options, url], { stdio: "ignore", detached: true });
-  opened.once("error", onFailure);
-  opened.unref();
 }

@@ -1,13 +1,28 @@
 import { z } from "zod";
-import { type Ability, isAble, modelIdCharactersMax, type ShownModel } from "#shared/protocol/model.ts";
+import { type Ability, isAble, type Model, modelIdCharactersMax, type ShownModel } from "#shared/protocol/model.ts";
 import { machineOperations } from "#shared/admin/machine-operations.ts";
 import { notListed } from "#shared/fleet/fleet-words.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { machineName } from "#shared/protocol/identifiers.ts";
 import type { ManageAction } from "#shared/protocol/job-bodies.ts";
-import { type CliCommand, commandIn, type JsonOption, readBy, type CliContext } from "../terminal/command-line.ts";
+import {
+  type CliCommand,
+  commandIn,
+  type JsonOption,
+  readBy,
+  type CliContext,
+  type Workplace,
+} from "../terminal/command-line.ts";
 import { interruptedCode, untilInterrupted } from "../terminal/interrupt.ts";
-import { atGateway, type OperationsPort, whichGatewayHelp } from "../site/operations-port.ts";
+import { type ChatSite, listSiteModels } from "../site/chat-client.ts";
+import { loginInUse } from "../site/logins.ts";
+import {
+  atGateway,
+  givenOperations,
+  type OperationsOptions,
+  type OperationsPort,
+  whichGatewayHelp,
+} from "../site/operations-port.ts";
 import { byteSize, grouped } from "../terminal/quantity-text.ts";
 import { addKeep, addPlan } from "./models-keep.ts";
 import { addPulls, pullingMachine } from "./models-pulls.ts";
@@ -35,6 +50,16 @@ interface MachineOption {
   readonly machine?: string | undefined;
 }
 
+/** A gateway's operations port, or the site of a login. */
+const atGatewayOrLogin: Workplace<OperationsPort | ChatSite> = {
+  ...atGateway,
+  open: (context, given: OperationsOptions & MachineOption, work) => {
+    const isPlain = given.operationsUrl === undefined && given.machine === undefined;
+    const site = isPlain ? loginInUse(context.environment, undefined, "`trunkline login`") : undefined;
+    return work(site ?? givenOperations(given, context));
+  },
+};
+
 function addList(models: CliCommand): void {
   models
     .command("list", { isDefault: true })
@@ -45,13 +70,17 @@ The window is in tokens. "loaded" says whether a model lies in memory now, or ho
 runtime does not tell. "memory" is what it takes there, once that was measured. "goes on" names the answers that it goes
 on with after another machine, as its machine has proved: "yes" for all; "no digest" where nobody knows which models of
 other machines are the same (docs/settings.md); "not yet" until its machine is idle and the model in memory.
-Machines that could not be asked are named on standard error.
+Machines that could not be asked are named on standard error. After "trunkline login" it lists the models of that key.
 
 Examples:
   trunkline models
   trunkline models --machine attic
   trunkline models --json`)
-    .does(atGateway, async (port, { machine: named }: MachineOption) => {
+    .does(atGatewayOrLogin, async (port, { machine: named }: MachineOption) => {
+      if ("baseUrl" in port) {
+        const own = await listSiteModels(port);
+        return { answer: { models: own }, text: (widthMax) => tableOf(columnsOfLogin, own, { widthMax }) };
+      }
       const { data, machines } = await listModels(port, named);
       const lines = machines.flatMap(({ machine, state }) =>
         state === "listed" ? [] : [`Not listed: ${machine}, which ${notListed[state]}.\n`],
@@ -89,6 +118,12 @@ const words: readonly (readonly [Ability, string])[] = [
   ["thinking", "think"],
 ];
 
+const columnsOfLogin: readonly TextColumn<Model>[] = [
+  ["id", ({ id }) => id, "wrap"],
+  ["capabilities", abilitiesText, "wrap"],
+  ["window", (model) => grouped.format(model.context_window), "right"],
+];
+
 const columns: readonly TextColumn<ShownModel>[] = [
   ["id", ({ id }) => id, "wrap"],
   ["machine", ({ machine }) => machine, "wrap"],
@@ -109,7 +144,7 @@ export function modelsTable(models: readonly ShownModel[], widthMax?: number): s
   return tableOf(shown, models, { widthMax });
 }
 
-function abilitiesText(model: ShownModel): string {
+function abilitiesText(model: Pick<Model, "capabilities" | "x_capabilities">): string {
   return words.flatMap(([ability, word]) => (isAble(model, ability) ? [word] : [])).join(", ") || "-";
 }
 

@@ -1,5 +1,6 @@
 import { taggedName } from "#shared/protocol/model.ts";
-import { type Client, type FileChange, ownFile, type Places, type SiteFacts } from "./client.ts";
+import { ownFile, type Places } from "../site/places.ts";
+import { type Client, type FileChange, type SiteFacts } from "./client.ts";
 
 /** Returns a file of variables for the environment of a program. `docker run` takes values as they stand, without quotes. */
 function variablesFile(file: string, variables: Readonly<Record<string, string>>): FileChange {

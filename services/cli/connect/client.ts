@@ -1,9 +1,5 @@
-import { join } from "node:path";
 import type { Model } from "#shared/protocol/model.ts";
-import type { HostFacts } from "../service/service-manager.ts";
-
-/** The facts of a host that decide where a client keeps its configuration. */
-export type Places = Pick<HostFacts, "home" | "platform" | "environment">;
+import type { Places } from "../site/places.ts";
 
 /** The facts of a site for a client's configuration. */
 export interface SiteFacts {
@@ -51,18 +47,6 @@ export interface Client {
   readonly files: (facts: SiteFacts) => readonly FileChange[];
   /** Returns what the user does next, one sentence or command a line. */
   readonly next: (facts: SiteFacts) => readonly string[];
-}
-
-/** Returns the folder in which programs keep their configuration. */
-export function configFolder({ home, platform, environment }: Places): string {
-  const { APPDATA, XDG_CONFIG_HOME } = environment;
-  if (platform === "win32") return APPDATA || join(home, "AppData", "Roaming");
-  return XDG_CONFIG_HOME || join(home, ".config");
-}
-
-/** Returns a file for the configuration that a client takes by its name, or that its user enters by hand. */
-export function ownFile(places: Places, name: string): string {
-  return join(configFolder(places), "trunkline", name);
 }
 
 /**

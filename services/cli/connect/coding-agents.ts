@@ -1,16 +1,7 @@
 import { join } from "node:path";
 import type { Model } from "#shared/protocol/model.ts";
-import {
-  type Client,
-  compactionTokens,
-  configFolder,
-  jsonText,
-  outputTokens,
-  ownFile,
-  type Places,
-  site,
-  type Setting,
-} from "./client.ts";
+import { type Client, compactionTokens, jsonText, outputTokens, site, type Setting } from "./client.ts";
+import { configFolder, ownFile, type Places } from "../site/places.ts";
 
 /** The smallest window that Claude Code takes from `CLAUDE_CODE_AUTO_COMPACT_WINDOW`. */
 const claudeCompactWindowMin = 100_000;

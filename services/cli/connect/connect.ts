@@ -1,4 +1,4 @@
-import { homedir, hostname } from "node:os";
+import { hostname } from "node:os";
 import { createInterface } from "node:readline";
 import { Argument, type Command } from "commander";
 import { type KeyToken, parseKeyToken } from "#shared/keys/key-token.ts";
@@ -11,9 +11,11 @@ import { listSiteModels } from "../site/chat-client.ts";
 import { commandIn, readBy, type CliContext } from "../terminal/command-line.ts";
 import { interruptedCode, untilInterrupted } from "../terminal/interrupt.ts";
 import { baseUrlOf, configuredKey, readKey, siteUrl } from "../site/find-gateway.ts";
+import { loginInUse } from "../site/logins.ts";
 import { connectMark, nameOption, scopesHelp, scopesOption, ttlOption } from "../terminal/key-options.ts";
 import { type OperationsOptions, operationsUrlOption } from "../site/operations-port.ts";
-import { type Client, type Places, plainId, type SiteFacts } from "./client.ts";
+import { placesOf } from "../site/places.ts";
+import { type Client, plainId, type SiteFacts } from "./client.ts";
 import { chatApps } from "./chat-apps.ts";
 import { codingAgents } from "./coding-agents.ts";
 import { type Connection, Connections, isChanged, readText } from "./connections.ts";
@@ -23,7 +25,7 @@ import { type PlannedFile, planConnection, showDiff } from "./plan-connection.ts
 
 interface Options extends OperationsOptions {
   readonly url?: string;
-  readonly key?: string | true;
+  readonly key?: KeyToken | string | true;
   readonly model?: string;
   readonly name?: string;
   readonly scopes?: readonly string[];
@@ -58,9 +60,9 @@ export function connectCommand(context: CliContext): Command {
 It shows what it changes and asks first. Everything else in a file stays, comments too. Models, windows and tools are
 those of the live site. Files that hold a key are readable by you alone.
 
-It issues a key as "trunkline keys issue" does; again on the same host it extends that key, unless --name or --scopes say
-otherwise. For a site elsewhere name a key (--key), or its operations port
-(--operations-url) with an admin key in TRUNKLINE_ADMIN_KEY. --print asks for the models with --key, the key in the files
+After "trunkline login" at the site it uses that key. Otherwise it issues a key as "trunkline keys issue" does; again on
+the same host it extends that key, unless --name or --scopes say otherwise. For a site elsewhere name a key (--key), or its
+operations port (--operations-url) with an admin key in TRUNKLINE_ADMIN_KEY. --print asks for the models with --key, the key in the files
 of an earlier connection, the one that "trunkline up" keeps or TRUNKLINE_KEY, or the admin key.
 ${scopesHelp}
 
@@ -72,13 +74,21 @@ Examples:
     .action(async (name: string, given: Options) => {
       const client = clients.find((each) => each.name === name);
       if (client === undefined) throw new Error(`no client is called ${name}`);
-      await (given.undo ? undo : given.print ? print : connect)(client, given, context);
+      await (given.undo ? undo : given.print ? print : connect)(client, withLogin(given, context), context);
     });
+}
+
+/** Adds the key of a login, unless the command line names another key or a place that issues one. */
+function withLogin(given: Options, context: CliContext): Options {
+  const { key, operationsUrl, name, scopes } = given;
+  const isOther = [key, operationsUrl, name, scopes].some((each) => each !== undefined);
+  const login = isOther ? undefined : loginInUse(context.environment, given.url, "--url");
+  return login === undefined ? given : { ...given, key: login.key, url: login.baseUrl };
 }
 
 async function connect(client: Client, given: Options, context: CliContext): Promise<void> {
   const { stdout, stderr, environment } = context;
-  const connections = new Connections(placesOf(context));
+  const connections = new Connections(placesOf(context.environment));
   const earlier = connections.find(client.name);
   refuseChanged(earlier, client, context);
   using interrupted = untilInterrupted();
@@ -115,7 +125,7 @@ async function connect(client: Client, given: Options, context: CliContext): Pro
 
 /** Shows the files that `connect` would write. */
 async function print(client: Client, given: Options, context: CliContext): Promise<void> {
-  const earlier = new Connections(placesOf(context)).find(client.name);
+  const earlier = new Connections(placesOf(context.environment)).find(client.name);
   refuseChanged(earlier, client, context);
   const list = modelLister(given, context);
   const issuer = given.key === undefined ? keyIssuer(given, context) : undefined;
@@ -148,7 +158,7 @@ function planner(
   const model = chooseModel(models, { all, client, wanted: given.model });
   const origin = baseUrlOf(context.environment, given.url).replace(/\/v1$/, "");
   return (key) => {
-    const facts = { origin, key, model, models, places: placesOf(context) };
+    const facts = { origin, key, model, models, places: placesOf(context.environment) };
     const before = new Map(earlier?.files.map((each) => [each.file, each.before?.toString()]));
     const read = (file: string): string | undefined => (before.has(file) ? before.get(file) : readText(file));
     return { facts, files: planConnection(client, facts, read) };
@@ -156,7 +166,7 @@ function planner(
 }
 
 async function undo(client: Client, given: Options, context: CliContext): Promise<void> {
-  const connections = new Connections(placesOf(context));
+  const connections = new Connections(placesOf(context.environment));
   const connection = connections.find(client.name);
   if (connection === undefined) {
     throw new StartFailure(exitCodes.failed, `${client.title} is not connected: there is nothing to undo.`);
@@ -201,11 +211,6 @@ async function revokeOld(key: Connection["key"], given: Options, context: CliCon
   );
 }
 
-function placesOf({ environment }: CliContext): Places {
-  const { platform } = process;
-  return { home: environment[platform === "win32" ? "USERPROFILE" : "HOME"] || homedir(), platform, environment };
-}
-
 /** Returns a note about the authority of the site. Most clients are programs of Node and read the same variable. */
 function authorityNote(baseUrl: string, { NODE_EXTRA_CA_CERTS: file }: Environment): readonly string[] {
   return file && baseUrl.startsWith("https:")
@@ -246,8 +251,9 @@ function newKey(
   return { name: `${name.slice(0, 100 - connectMark.length)}${connectMark}`, scopes, ttlMs };
 }
 
-/** Returns the key of `--key`. */
-function givenKey({ key: given }: Options, { environment }: CliContext): KeyToken {
+/** Returns the key of `--key`, or that of a login. */
+function givenKey({ key: given = "" }: Options, { environment }: CliContext): KeyToken {
+  if (typeof given === "object") return given;
   const [text = "", place] = given === true ? [configuredKey("model", environment), "TRUNKLINE_KEY"] : [given, "--key"];
   if (text !== "") return readKey("model", text, place).token;
   throw new StartFailure(exitCodes.config, `There is no key in ${place}: set it to an API key, or leave out --key.`);

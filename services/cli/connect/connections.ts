@@ -7,7 +7,7 @@ import { keyId } from "#shared/keys/key-token.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { replace } from "#shared/process/state-folder.ts";
 import { codeOf } from "../terminal/command-line.ts";
-import type { Places } from "./client.ts";
+import type { Places } from "../site/places.ts";
 import type { PlannedFile } from "./plan-connection.ts";
 
 const bytes = z.base64().transform((text) => Buffer.from(text, "base64"));

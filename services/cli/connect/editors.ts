@@ -1,15 +1,7 @@
 import { join } from "node:path";
 import type { Model } from "#shared/protocol/model.ts";
-import {
-  type Client,
-  configFolder,
-  jsonText,
-  outputTokens,
-  ownFile,
-  type Places,
-  site,
-  type Setting,
-} from "./client.ts";
+import { type Client, jsonText, outputTokens, site, type Setting } from "./client.ts";
+import { configFolder, ownFile, type Places } from "../site/places.ts";
 
 const clineProvider = "openai-compatible";
 

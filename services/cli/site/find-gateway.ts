@@ -90,7 +90,7 @@ const wantedKeys = {
   model: {
     name: "API key",
     prefix: "trunkline_",
-    making: "`trunkline keys issue --name me` makes one",
+    making: "`trunkline login` and `trunkline keys issue --name me` make one",
     variable: "TRUNKLINE_KEY",
     settings: z.object({ key: keyText }),
     file: upFiles.apiKey,

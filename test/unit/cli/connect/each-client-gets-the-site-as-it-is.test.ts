@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import type { Places, SiteFacts } from "../../../../services/cli/connect/client.ts";
+import type { SiteFacts } from "../../../../services/cli/connect/client.ts";
+import type { Places } from "../../../../services/cli/site/places.ts";
 import { chatApps } from "../../../../services/cli/connect/chat-apps.ts";
 import { codingAgents } from "../../../../services/cli/connect/coding-agents.ts";
 import { editors } from "../../../../services/cli/connect/editors.ts";
