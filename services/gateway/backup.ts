@@ -9,7 +9,7 @@ import { changeKey } from "#shared/records/change-key.ts";
 import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { noteBackup } from "#shared/store/last-backup.ts";
 import type { OpenedKeyStore, StateStore } from "#shared/store/open-key-store.ts";
-import { copyEntry, isFounded, note, SqliteKeyStore } from "#shared/store/sqlite-key-store.ts";
+import { copyEntry, isFounded, SqliteKeyStore } from "#shared/store/sqlite-key-store.ts";
 import { openStateDatabase, type StateDatabase, stateFileName } from "#shared/store/state-database.ts";
 import { changeMachine } from "#shared/records/change-machine.ts";
 import { signInsMax } from "#shared/records/sign-in.ts";
@@ -19,7 +19,7 @@ import { systemClock, dayMs, dayOf } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { replace } from "#shared/process/state-folder.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import { sqliteKeeps, sqlitePrices, sqliteRoutes } from "#shared/store/sqlite-records.ts";
+import { sqliteKeeps, sqlitePeople, sqlitePrices, sqliteRoutes, sqliteTeams } from "#shared/store/sqlite-records.ts";
 import { openUsage, usageKeptDays, type UsageTable, usageTables } from "#shared/usage/usage.ts";
 import { clearRedis, copyFromRedis, copyToRedis } from "./backup-redis.ts";
 import { type LimitsBook, nothingToSettle } from "./limits/limits.ts";
@@ -164,6 +164,8 @@ async function readAll(database: StateDatabase): Promise<void> {
   await sqliteRoutes(database).list(unread);
   await sqliteKeeps(database).list(unread);
   await sqlitePrices(database).list(unread);
+  await sqliteTeams(database).list(unread);
+  await sqlitePeople(database).list(unread);
   assertAllRead(unread);
   database.counts();
 }
@@ -222,7 +224,7 @@ async function keepRevoked(store: ActingStore, database: StateDatabase): Promise
     const { outcome } = await changeKey(key, { action }, { keys, clock, actor });
     if (outcome === "changed" || outcome === "forgotten") revoked.push(`${key} (${name})`);
     // A later restore may be of a backup that has the key.
-    else if (outcome === "unknown") database.change("keep a revocation", (sql) => note(sql, entry));
+    else if (outcome === "unknown") database.change("keep a revocation", (sql) => copyEntry(sql, entry));
   }
   for (const publicKey of machineKeys) {
     const record = await machines.findByKey(publicKey ?? "");

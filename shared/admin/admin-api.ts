@@ -4,10 +4,12 @@ import { keepOperations } from "./keep-operations.ts";
 import { keyOperations } from "./key-operations.ts";
 import { machineOperations } from "./machine-operations.ts";
 import { priceOperations } from "./price-operations.ts";
+import { peopleOperations } from "./people-operations.ts";
 import { recordOperations } from "./record-operations.ts";
 import { requestOperations } from "./request-operations.ts";
 import { routeOperations } from "./route-operations.ts";
 import { sessionOperations } from "./session-operations.ts";
+import { teamOperations } from "./team-operations.ts";
 import { showSiteStatus } from "./site-operations.ts";
 
 /** All operations of the admin API. The command line loads those of one family, and the console their types. */
@@ -20,6 +22,8 @@ export const adminApi = {
   ...keepOperations,
   ...routeOperations,
   ...priceOperations,
+  ...teamOperations,
+  ...peopleOperations,
   ...sessionOperations,
   showSiteStatus,
   followSite,

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Fault } from "../fault/fault.ts";
-import { type KeyId, keyId, keyKinds } from "../keys/key-token.ts";
+import { type KeyId, keyId, type KeyKind, keyKinds } from "../keys/key-token.ts";
 import {
   changeKey,
   defaultGraceMs,
@@ -23,6 +23,8 @@ import {
 } from "../records/key-record.ts";
 import type { UnreadRecord } from "../records/key-store.ts";
 import { formatDuration } from "../process/quantities.ts";
+import { teamUnknown } from "../records/change-team.ts";
+import { teamName } from "../protocol/identifiers.ts";
 import { duration, durationOrNone, showKey, shownKey, wordsOf } from "../records/shown-key.ts";
 import { type GivenTerms, type TermName, termRows } from "./key-terms.ts";
 import { onStore, outcome, pageLength, reads, recordsOf, replicated, type AdminSite, yesOrNo } from "./operation.ts";
@@ -45,6 +47,7 @@ const issueBody = z.strictObject({
   name: keyName.describe("The name of the key in lists."),
   scopes: scopes.default(["*"]).describe("The models it may call: ids, names or patterns with *."),
   ttl: ttl.describe("Time for which it is valid from now on. An admin key ends no later than the one that issues it."),
+  team: teamName.optional().describe("The team whose terms hold for it too."),
   ...terms,
 });
 
@@ -116,6 +119,7 @@ export const keyOperations = {
     summary: "List keys without their secrets, the oldest first; those that expired for another 90 days",
     query: z.strictObject({
       state: z.enum(keyStates).optional().describe("Only keys in this state."),
+      team: teamName.optional().describe("Only keys of this team."),
       limit: pageLength,
       after: keyId.optional().describe("The id of the last key of the page before."),
     }),
@@ -137,7 +141,7 @@ export const keyOperations = {
     body: issueBody,
     answer: issuedKey,
     status: 201,
-    refusals: ["key_change_refused"],
+    refusals: ["key_change_refused", "team_not_found"],
     example: {
       name: "alice",
       scopes: ["llama3.2", "qwen*"],
@@ -145,8 +149,10 @@ export const keyOperations = {
       rpm: 60,
       budget: { tokens: 1e6, per: "month" },
     },
-    async run({ body: { kind, name, scopes: granted, ttl: ttlMs, ...given } }, site) {
-      const { token, record } = await issueKey({ kind, name, scopes: granted, ttlMs, ...storedTerms(given) }, site);
+    async run({ body: { kind, name, scopes: granted, ttl: ttlMs, team, ...given } }, site) {
+      if (team !== undefined) await assertTeam(team, kind, site);
+      const wish = { kind, name, scopes: granted, ttlMs, team, ...storedTerms(given) };
+      const { token, record } = await issueKey(wish, site);
       return { ...showKey(record, site.clock.wall()), key: token.reveal() };
     },
   }),
@@ -211,6 +217,14 @@ export const keyOperations = {
   }),
 };
 
+/** Refuses a key of an unknown team. Keys that call no models have none. */
+async function assertTeam(team: string, kind: KeyKind, { teams }: AdminSite): Promise<void> {
+  if ((await teams.find(team)) === undefined) throw teamUnknown(team);
+  if (kind === "model") return;
+  const message = `Invalid value for 'team': a key of kind ${kind} calls no models, and is of no team.`;
+  throw new Fault("invalid_value", { message, param: "team" });
+}
+
 async function revoke(
   { params: { id }, query }: { readonly params: { id: KeyId }; readonly query: { with_issued: boolean } },
   site: AdminSite,
@@ -257,6 +271,7 @@ function keyNotFound(id: KeyId, { place }: AdminSite): Fault {
 
 interface PageQuery {
   readonly state?: KeyState | undefined;
+  readonly team?: string | undefined;
   readonly limit: number;
   /** The last key of the page before, whatever its state is now. */
   readonly after?: KeyId | undefined;
@@ -265,7 +280,7 @@ interface PageQuery {
 /** Returns the next page of keys, in order of creation. Keys created at the same time are ordered by id. */
 export function pageOfKeys(
   records: readonly KeyRecord[],
-  { state, limit, after }: PageQuery,
+  { state, team, limit, after }: PageQuery,
   nowMs: number,
 ): { readonly page: readonly KeyRecord[]; readonly hasMore: boolean } {
   const ordered = records.toSorted((one, other) => one.createdAt - other.createdAt || (one.id < other.id ? -1 : 1));
@@ -276,6 +291,11 @@ export function pageOfKeys(
       param: "after",
     });
   }
-  const rest = ordered.slice(last + 1).filter((record) => state === undefined || keyState(record, nowMs) === state);
+  const rest = ordered
+    .slice(last + 1)
+    .filter(
+      (record) =>
+        (state ?? keyState(record, nowMs)) === keyState(record, nowMs) && (team ?? record.team) === record.team,
+    );
   return { page: rest.slice(0, limit), hasMore: rest.length > limit };
 }

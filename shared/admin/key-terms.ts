@@ -214,6 +214,9 @@ export type ShownTerms = {
   readonly [Name in TermName as Rows[Name] extends LeftOutTerm ? Name : never]?: TermValue<Name> | undefined;
 };
 
+/** Some terms, as answers show them. */
+type SomeTerms = { readonly [Name in TermName]?: ShownTerms[Name] | null };
+
 /** The terms that an issuer sets. An omitted term stays as it is; null removes the term. */
 export type GivenTerms = {
   readonly [Name in TermName]?:
@@ -223,11 +226,14 @@ export type GivenTerms = {
 export const termRows = Object.entries(keyTerms) as readonly (readonly [TermName, TermRow])[];
 /** The terms that the record of a key has in its `limits`. */
 export const limitRows = termRows.filter(([, row]) => "unit" in row);
+/** The limits that a team and a person have too. */
+export type BookLimit = Exclude<LimitName, "loads">;
+export const bookLimitRows = limitRows.filter((each): each is readonly [BookLimit, TermRow] => each[0] !== "loads");
 
 /** Returns the value of a term in words. Undefined for a key without the term, unless answers say null for it. */
 export function termText(
   [name, row]: (typeof termRows)[number],
-  shown: ShownTerms,
+  shown: SomeTerms,
   countText: (count: number) => string,
 ): string | undefined {
   const value = shown[name];
@@ -241,7 +247,7 @@ export function termText(
 }
 
 /** Returns the limits of a key in short, without the missing ones: `60 rpm, 4 at once, 1M/day, spend 500.00/month`. */
-export function limitsText(shown: ShownTerms, countText: (count: number) => string): string {
+export function limitsText(shown: SomeTerms, countText: (count: number) => string): string {
   const set = limitRows.filter(([name]) => shown[name] !== undefined && shown[name] !== null);
   const texts = set.map(([name, row]) => {
     const value = shown[name];

@@ -8,9 +8,11 @@ import type { Actor } from "../records/audit-entry.ts";
 import type { KeepStore } from "../records/keep-record.ts";
 import { keyName, type KeyRecord } from "../records/key-record.ts";
 import type { KeyStore, UnreadRecord } from "../records/key-store.ts";
+import type { PersonStore } from "../records/person-record.ts";
 import type { MachineStore } from "../records/machine-record.ts";
 import type { PriceStore } from "../records/price-record.ts";
 import type { RouteStore } from "../records/route-record.ts";
+import type { TeamStore } from "../records/team-record.ts";
 import type { SignIns } from "../records/sign-in.ts";
 import type { RequestRecords } from "../requests/request-records.ts";
 import type { UsageRows } from "../usage/usage.ts";
@@ -63,6 +65,8 @@ export interface AdminSite {
   readonly prices: PriceStore;
   /** The word for the currency of all prices. */
   readonly currency: string;
+  readonly teams: TeamStore;
+  readonly people: PersonStore;
   readonly sessions: Pick<SignIns, "signIns">;
   readonly peppers: Peppers;
   readonly usage: UsageRows;

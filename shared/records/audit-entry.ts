@@ -33,6 +33,15 @@ export const auditActions = [
   "keep_removed",
   "price_set",
   "price_removed",
+  "team_set",
+  "team_removed",
+  "team_member_added",
+  "team_member_dropped",
+  "person_signed_in",
+  "person_set",
+  "person_disabled",
+  "person_enabled",
+  "person_removed",
 ] as const;
 export type AuditAction = (typeof auditActions)[number];
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { Fault } from "../fault/fault.ts";
 import { modelIdCharactersMax } from "../protocol/model.ts";
-import { machineName } from "../protocol/identifiers.ts";
+import { machineName, personId, teamName } from "../protocol/identifiers.ts";
 import {
   budgetPeriods,
   type GivenTerms,
@@ -123,8 +123,10 @@ export const keyRecord = z.strictObject({
   limits: keyLimits.optional(),
   /** The admin key that issued this key over the admin API. */
   issuedBy: keyId.optional(),
-  /** The digest of the issuer and the subject of the person who signs in by OpenID Connect with this key. */
-  person: z.string().length(64).optional(),
+  /** The team whose terms hold for this key too. */
+  team: teamName.optional(),
+  /** The id of the person whose key it is: of kind model to call models as a member of the team, else to sign in by OpenID Connect. */
+  person: personId.optional(),
   createdAt: wallMs,
   expiresAt: wallMs,
   disabledAt: wallMs.optional(),
@@ -148,6 +150,8 @@ export type NewTerms = StoredTerms & {
   readonly name?: string | undefined;
   readonly scopes?: readonly string[] | undefined;
   readonly person?: string | undefined;
+  /** Only for a new key. */
+  readonly team?: string | undefined;
 };
 type StoredTerms = {
   readonly limits?: { readonly [Limit in keyof KeyLimits]?: KeyLimits[Limit] | null } | undefined;
@@ -161,12 +165,16 @@ export function storedTerms(given: GivenTerms): StoredTerms {
 
 /** Returns a record with these terms. A term at its usual value is removed. */
 export function withTerms(record: KeyRecord, { limits: given, ...terms }: NewTerms): KeyRecord {
-  const limits = setOf({ ...record.limits, ...setOf(given, undefined) }, null);
   const others = setOf({ ...record, ...setOf(terms, undefined) }, null);
   for (const [, row] of termRows)
     if (row.kind === "mark" && others[row.stored] === row.usual) delete others[row.stored];
-  const after = { ...others, limits: Object.keys(limits).length === 0 ? undefined : limits };
-  return after as KeyRecord;
+  return { ...others, limits: withLimits(record.limits, given) } as KeyRecord;
+}
+
+/** Returns limits with those that are given in place of theirs. Undefined if none is left. */
+export function withLimits(limits: KeyLimits | undefined, given: StoredTerms["limits"]): KeyLimits | undefined {
+  const after = setOf({ ...limits, ...setOf(given, undefined) }, null);
+  return Object.keys(after).length === 0 ? undefined : after;
 }
 
 /** Throws the fault of a record with a term that means nothing without another one. */

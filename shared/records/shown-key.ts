@@ -3,6 +3,7 @@ import { isoTime } from "../process/clock.ts";
 import { durationPattern, formatDuration, readDuration } from "../process/quantities.ts";
 import { type ShownTerms, type TermRow, termRows } from "../admin/key-terms.ts";
 import { type KeyRecord, keyState, keyStates, termSchema } from "./key-record.ts";
+import { personId, teamName } from "../protocol/identifiers.ts";
 import { keyId, keyKinds } from "../keys/key-token.ts";
 
 const time = z.iso.datetime();
@@ -35,6 +36,8 @@ export const shownKey = z.strictObject({
   kind: z.enum(keyKinds),
   scopes: z.array(z.string()).readonly(),
   ...termShape,
+  team: teamName.optional().describe("The team whose terms hold for it too; absent for a key of the site."),
+  person: personId.optional().describe("The id of the person whose key it is; absent otherwise."),
   expires_at: time,
   state: z.enum(keyStates),
   issued_by: keyId.optional().describe("The admin key that issued it over the admin API; absent for the command line."),
@@ -47,11 +50,13 @@ export const shownKey = z.strictObject({
 export type ShownKey = z.infer<typeof shownKey>;
 
 export function showKey(record: KeyRecord, nowMs: number): ShownKey {
-  const { id, name, issuedBy, createdAt, disabledAt, revokedAt, replaced = [] } = record;
+  const { id, name, team, person, issuedBy, createdAt, disabledAt, revokedAt, replaced = [] } = record;
   return {
     id,
     name,
     ...shownTerms(record),
+    ...(team !== undefined && { team }),
+    ...(person !== undefined && { person }),
     state: keyState(record, nowMs),
     ...(issuedBy === undefined ? {} : { issued_by: issuedBy }),
     created_at: isoTime(createdAt),

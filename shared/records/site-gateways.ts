@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import packageJson from "../../package.json" with { type: "json" };
 import { termRows } from "../admin/key-terms.ts";
 import { Fault } from "../fault/fault.ts";
-import { type AuditEntry, type RecordKind, recordOf } from "./audit-entry.ts";
+import { auditActions, type AuditEntry, type RecordKind, recordOf } from "./audit-entry.ts";
 
 /** A gateway that settled within this time counts as present. A gateway settles every few seconds. */
 export const gatewayIsThereForMs = 15_000;
@@ -23,6 +23,8 @@ export interface SiteGateway {
  */
 export const sinceVersion: Record<string, string> = {
   person: "0.3.0",
+  team: "0.3.0",
+  ...Object.fromEntries(auditActions.filter((each) => /^(?:team|person)_/.test(each)).map((each) => [each, "0.3.0"])),
   own: "0.3.0",
   price_set: "0.3.0",
   price_removed: "0.3.0",

@@ -8,7 +8,9 @@ import type { Log } from "../process/log.ts";
 import type { KeepStore } from "../records/keep-record.ts";
 import type { PriceStore } from "../records/price-record.ts";
 import type { RouteStore } from "../records/route-record.ts";
-import { sqliteKeeps, sqlitePrices, sqliteRoutes } from "./sqlite-records.ts";
+import { sqliteKeeps, sqlitePeople, sqlitePrices, sqliteRoutes, sqliteTeams } from "./sqlite-records.ts";
+import type { PersonStore } from "../records/person-record.ts";
+import type { TeamStore } from "../records/team-record.ts";
 import { connectRedis, type RedisConnection } from "../process/redis-connection.ts";
 import { exitCodes, StartFailure } from "../process/lifecycle.ts";
 import { type KeyStore, replicaWaitMs } from "../records/key-store.ts";
@@ -16,7 +18,7 @@ import { Peppers } from "../keys/pepper.ts";
 import type { KeyStoreSettings } from "./key-store-settings.ts";
 import { changesTimeoutMs, RedisKeyChanges } from "./redis-key-changes.ts";
 import { noteReplica, RedisKeyStore } from "./redis-key-store.ts";
-import { redisKeeps, redisPrices, redisRoutes } from "./redis-records.ts";
+import { redisKeeps, redisPeople, redisPrices, redisRoutes, redisTeams } from "./redis-records.ts";
 import type { SessionStore } from "../records/session-record.ts";
 import type { StoredResponses } from "../records/stored-responses.ts";
 import { RedisResponseStore } from "./redis-response-store.ts";
@@ -36,6 +38,8 @@ export interface OpenedKeyStore {
   readonly routes: RouteStore;
   readonly keeps: KeepStore;
   readonly prices: PriceStore;
+  readonly teams: TeamStore;
+  readonly people: PersonStore;
   readonly sessions: SessionStore;
   readonly responses: StoredResponses;
   readonly peppers: Peppers;
@@ -107,6 +111,8 @@ async function openRedis(url: string, settings: KeyStoreSettings, dependencies: 
     routes: redisRoutes(redis),
     keeps: redisKeeps(redis),
     prices: redisPrices(redis),
+    teams: redisTeams(redis),
+    people: redisPeople(redis),
     sessions: new RedisSessionStore(redis),
     responses: new RedisResponseStore(redis),
     clock: storeClock,
@@ -130,6 +136,8 @@ function openEmbedded(settings: KeyStoreSettings, { clock, patienceMs }: Depende
     routes: sqliteRoutes(database),
     keeps: sqliteKeeps(database),
     prices: sqlitePrices(database),
+    teams: sqliteTeams(database),
+    people: sqlitePeople(database),
     sessions: new SqliteSessionStore(database),
     responses: new SqliteResponseStore(database, storeClock),
     clock: storeClock,

@@ -3,7 +3,9 @@ import type { z } from "zod";
 import type { RedisConnection, RedisScript } from "../process/redis-connection.ts";
 import { keepRecord, type KeepRecord } from "../records/keep-record.ts";
 import { priceRecord, type PriceRecord } from "../records/price-record.ts";
+import { personRecord, type PersonRecord } from "../records/person-record.ts";
 import { routeRecord, type RouteRecord } from "../records/route-record.ts";
+import { teamRecord, type TeamRecord } from "../records/team-record.ts";
 import { auditEntriesMax, type AuditEntry } from "../records/audit-entry.ts";
 import {
   readEach,
@@ -58,7 +60,7 @@ interface NamedRecord {
 interface RedisRecordsOptions<Kept> {
   /** A hash that maps each name to its record as JSON. */
   readonly at: string;
-  readonly noun: "machine" | "route" | "keep" | "price";
+  readonly noun: "machine" | "route" | "keep" | "price" | "team" | "person";
   readonly schema: z.ZodType<Kept>;
 }
 
@@ -121,6 +123,14 @@ export class RedisRecords<Kept extends NamedRecord> implements RecordStore<Kept>
 
 export function redisRoutes(redis: RedisConnection): RedisRecords<RouteRecord> {
   return new RedisRecords(redis, { at: "routes", noun: "route", schema: routeRecord });
+}
+
+export function redisTeams(redis: RedisConnection): RedisRecords<TeamRecord> {
+  return new RedisRecords(redis, { at: "teams", noun: "team", schema: teamRecord });
+}
+
+export function redisPeople(redis: RedisConnection): RedisRecords<PersonRecord> {
+  return new RedisRecords(redis, { at: "people", noun: "person", schema: personRecord });
 }
 
 export function redisKeeps(redis: RedisConnection): RedisRecords<KeepRecord> {

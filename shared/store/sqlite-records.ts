@@ -12,6 +12,8 @@ import type { SqlTags, StateDatabase } from "./state-database.ts";
 import { isFounded, note } from "./sqlite-key-store.ts";
 import { keepRecord, type KeepRecord } from "../records/keep-record.ts";
 import { priceRecord, type PriceRecord } from "../records/price-record.ts";
+import { personRecord, type PersonRecord } from "../records/person-record.ts";
+import { teamRecord, type TeamRecord } from "../records/team-record.ts";
 import { routeRecord, type RouteRecord } from "../records/route-record.ts";
 
 /** The statements of a table of records. The names of tables cannot be bound. */
@@ -116,5 +118,29 @@ export function sqlitePrices(database: StateDatabase): RecordStore<PriceRecord> 
     put: (sql, { name }, text) =>
       sql.run`INSERT INTO prices (name, record) VALUES (${name}, ${text}) ON CONFLICT DO UPDATE SET record = ${text}`,
     drop: (sql, name) => sql.run`DELETE FROM prices WHERE name = ${name}`,
+  });
+}
+
+export function sqliteTeams(database: StateDatabase): RecordStore<TeamRecord> {
+  return new SqliteRecords(database, {
+    noun: "team",
+    schema: teamRecord,
+    list: (sql) => sql.all`SELECT name, record FROM teams ORDER BY name`,
+    find: (sql, name) => sql.get`SELECT record FROM teams WHERE name = ${name}`,
+    put: (sql, { name }, text) =>
+      sql.run`INSERT INTO teams (name, record) VALUES (${name}, ${text}) ON CONFLICT DO UPDATE SET record = ${text}`,
+    drop: (sql, name) => sql.run`DELETE FROM teams WHERE name = ${name}`,
+  });
+}
+
+export function sqlitePeople(database: StateDatabase): RecordStore<PersonRecord> {
+  return new SqliteRecords(database, {
+    noun: "person",
+    schema: personRecord,
+    list: (sql) => sql.all`SELECT name, record FROM people ORDER BY name`,
+    find: (sql, name) => sql.get`SELECT record FROM people WHERE name = ${name}`,
+    put: (sql, { name }, text) =>
+      sql.run`INSERT INTO people (name, record) VALUES (${name}, ${text}) ON CONFLICT DO UPDATE SET record = ${text}`,
+    drop: (sql, name) => sql.run`DELETE FROM people WHERE name = ${name}`,
   });
 }

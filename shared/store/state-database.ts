@@ -119,19 +119,13 @@ const endUsers = `
 /** The prices of models. The file keeps its version, as it does for `responseSums`. */
 const prices = `CREATE TABLE IF NOT EXISTS prices (name TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WITHOUT ROWID`;
 
-const lists = [
-  "keys",
-  "machines",
-  "machine_keys",
-  "routes",
-  "keeps",
-  "prices",
-  "usage",
-  "usage_parts",
-  "audit",
-  "sign_ins",
-  "known_models",
-];
+/** Teams and people. The file keeps its version, as it does for `responseSums`. */
+const teamsAndPeople = `
+  CREATE TABLE IF NOT EXISTS teams (name TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS people (name TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WITHOUT ROWID;`;
+
+const named = ["machines", "machine_keys", "routes", "keeps", "prices", "teams", "people"];
+const lists = ["keys", ...named, "usage", "usage_parts", "audit", "sign_ins", "known_models"];
 const tables = [...lists, "pepper", "site"];
 
 /**
@@ -302,6 +296,7 @@ function bringUpToDate(database: DatabaseSync, file: string): void {
     database.exec(history);
     database.exec(endUsers);
     database.exec(prices);
+    database.exec(teamsAndPeople);
   });
 }
 

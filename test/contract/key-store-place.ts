@@ -10,7 +10,7 @@ import type { KeyId } from "#shared/keys/key-token.ts";
 import type { PepperFingerprint } from "#shared/keys/pepper.ts";
 import { changesTimeoutMs, RedisKeyChanges } from "#shared/store/redis-key-changes.ts";
 import { RedisKeyStore } from "#shared/store/redis-key-store.ts";
-import { redisKeeps, redisPrices, redisRoutes } from "#shared/store/redis-records.ts";
+import { redisKeeps, redisPeople, redisPrices, redisRoutes, redisTeams } from "#shared/store/redis-records.ts";
 import { SqliteKeyChanges, SqliteKeyStore } from "#shared/store/sqlite-key-store.ts";
 import type { MachineStore } from "#shared/records/machine-record.ts";
 import { RedisMachineStore } from "#shared/store/redis-machine-store.ts";
@@ -20,7 +20,9 @@ import { RedisSessionStore, SqliteSessionStore } from "#shared/store/session-sto
 import type { KeepStore } from "#shared/records/keep-record.ts";
 import type { PriceStore } from "#shared/records/price-record.ts";
 import type { RouteStore } from "#shared/records/route-record.ts";
-import { sqliteKeeps, sqlitePrices, sqliteRoutes } from "#shared/store/sqlite-records.ts";
+import { sqliteKeeps, sqlitePeople, sqlitePrices, sqliteRoutes, sqliteTeams } from "#shared/store/sqlite-records.ts";
+import type { PersonStore } from "#shared/records/person-record.ts";
+import type { TeamStore } from "#shared/records/team-record.ts";
 import { openStateDatabase } from "#shared/store/state-database.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { connectRedis } from "#shared/process/redis-connection.ts";
@@ -36,6 +38,7 @@ export interface KeyPlace {
   openRoutes(): Promise<RouteStore>;
   openKeeps(): Promise<KeepStore>;
   openPrices(): Promise<PriceStore>;
+  openTeams(): Promise<{ readonly teams: TeamStore; readonly people: PersonStore }>;
   /** The sessions of the console beside the keys. */
   openSessions(): Promise<SessionStore>;
   /** Puts a record there in the way of the first release, into a place that was not opened yet. */
@@ -93,6 +96,11 @@ export async function redisPlace(url: string): Promise<KeyPlace> {
       const redis = await connectRedis({ url, keyPrefix, commandTimeoutMs });
       onTestFinished(() => redis.close());
       return redisPrices(redis);
+    },
+    async openTeams() {
+      const redis = await connectRedis({ url, keyPrefix, commandTimeoutMs });
+      onTestFinished(() => redis.close());
+      return { teams: redisTeams(redis), people: redisPeople(redis) };
     },
     async openSessions() {
       const redis = await connectRedis({ url, keyPrefix, commandTimeoutMs });
@@ -161,6 +169,11 @@ export async function sqlitePlace(): Promise<KeyPlace> {
       const database = openStateDatabase(folder);
       onTestFinished(() => database.close());
       return sqlitePrices(database);
+    },
+    async openTeams() {
+      const database = openStateDatabase(folder);
+      onTestFinished(() => database.close());
+      return { teams: sqliteTeams(database), people: sqlitePeople(database) };
     },
     async openSessions() {
       const database = openStateDatabase(folder);

@@ -11,6 +11,8 @@ import { type IssuedKey, issueKey, type NewKey } from "#shared/records/issue-key
 import { openKeyStore, type OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import { lastBackup } from "#shared/store/last-backup.ts";
 import { pepperText } from "#shared/keys/pepper.ts";
+import { signedIn } from "#shared/records/change-person.ts";
+import { setTeam } from "#shared/records/change-team.ts";
 import { changeMachine, removeMachine } from "#shared/records/change-machine.ts";
 import { openKnownModels } from "#shared/store/known-models.ts";
 import { systemClock } from "#shared/process/clock.ts";
@@ -114,6 +116,8 @@ async function fill(place: Settings) {
     await changeMachine("attic", { action: "machine_labelled", labels: ["fast"] }, means);
     await changeMachine("cellar", { action: "machine_revoked" }, means);
     await store.machines.noteSeen(new Map([[attic, { atMs: 1_700_000_000_000, runtime: null, models: 0 }]]));
+    await setTeam("research", { isNew: true, claims: ["physics"] }, means);
+    await signedIn({ issuer: "https://id", subject: "1", called: "Anna", claims: ["physics"] }, means);
     await store.machines.noteSite({ publicUrl: "https://models.example.org", takesMachines: true });
     await setRoute("claude-*", [{ model: "llama3", label: "fast" }, { model: "qwen" }], means);
     await openKnownModels(store.state).remember({ machine: "attic", modelIds: ["llama3"], seenAtMs: Date.now() });
@@ -156,6 +160,8 @@ const portrait = (place: Settings, site: Filled) =>
       joinsAgain: line.outcome,
       routes: await routes.list(),
       prices: await prices.list(),
+      teams: await store.teams.list(),
+      people: await store.people.list(),
       usage: await openUsage(state).read({ from: "2000-01-01", to: "9999-12-31" }),
       refusedBy: admission.outcome === "refused" ? admission.by : undefined,
       knows: await openKnownModels(store.state).knows("llama3", { nowMs: Date.now(), machines: ["attic"] }),
@@ -169,6 +175,8 @@ describe.skipIf(lentOnly("redis"))("a backup", () => {
     const told = await backUp(laptop);
     const before = await portrait(laptop, site);
     expect(before).toMatchObject({
+      teams: [{ name: "research" }],
+      people: [{ called: "Anna" }],
       judged: ["expired", "expired", "valid", "invalid", "valid"],
       byKey: ["attic", "cellar"],
       byJoin: "loft",

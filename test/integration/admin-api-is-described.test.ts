@@ -4,6 +4,7 @@ import { parseKeyToken } from "#shared/keys/key-token.ts";
 import { adminApi } from "#shared/admin/admin-api.ts";
 import type { AdminOperation } from "#shared/admin/operation.ts";
 import { adminPrefix } from "../../services/gateway/operations/admin-api.ts";
+import { signedIn } from "#shared/records/change-person.ts";
 import type { MachineStore } from "#shared/records/machine-record.ts";
 import { pairOnStore, publicUrl } from "../harness/pair-on-store.ts";
 import { sqlitePlace } from "../contract/key-store-place.ts";
@@ -125,6 +126,7 @@ test("every reference leads somewhere, and what is optional or has a default is 
   const page = document.paths["/keys"]?.get?.parameters;
   expect(page).toMatchObject([
     { name: "state", in: "query", required: false },
+    { name: "team", required: false },
     { name: "limit", required: false, schema: { type: "integer", minimum: 1, maximum: 1_000, default: 100 } },
     { name: "after", required: false },
   ]);
@@ -136,15 +138,20 @@ test("nothing that may be sent is called read-only, and answers may get further 
   expect(JSON.stringify(document.components.schemas)).not.toContain('"additionalProperties":false');
   const bodies = eachDescribed().flatMap(({ operation }) => operation.requestBody ?? []);
   expect(bodies.map(({ required }) => required)).toEqual(
-    Array.from({ length: 15 }, (_, place) => ![1, 2, 3, 5, 7, 13, 14].includes(place)),
+    Array.from({ length: 19 }, (_, place) => ![1, 2, 3, 5, 7, 13, 15, 16, 17, 18].includes(place)),
   );
 });
 
 test("the examples are requests that the API takes", async () => {
   const admin = (await api.issue({ kind: "admin" })).token.reveal();
   const { record } = await api.issue();
+  const { teams, people, keys, clock } = api;
+  const person = await signedIn(
+    { issuer: "https://id", subject: "1", called: "Anna", claims: [] },
+    { teams, people, keys, clock, actor: { by: "OpenID" } },
+  );
   const withExample = Object.values<AdminOperation>(adminApi).filter(({ example }) => example !== undefined);
-  expect(withExample).toHaveLength(14);
+  expect(withExample).toHaveLength(18);
   await machines.noteSite({ publicUrl });
   await pairOnStore("shed", { machines, clock: api.clock });
   for (const { method, path, status, example } of withExample) {
@@ -153,7 +160,9 @@ test("the examples are requests that the API takes", async () => {
       .replace("{id}", record.id)
       .replace("{machine}", machine)
       .replace("{route}", "gpt-4o")
-      .replace("{model}", "llama3");
+      .replace("{model}", "llama3")
+      .replace("{team}", "research")
+      .replace("{person}", person.name);
     const told = await api.ask(method, at, { key: admin, body: example });
     expect(told.status).toBe(status);
   }

@@ -12,6 +12,8 @@ import type { KeyId, KeyKind } from "#shared/keys/key-token.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
 import { dayMs } from "#shared/process/clock.ts";
 import { commaList, wholeNumber } from "#shared/process/config.ts";
+import { teamName } from "#shared/protocol/identifiers.ts";
+import { printOf } from "#shared/records/person-record.ts";
 import { type CliCommand, readBy } from "../terminal/command-line.ts";
 import { connectMark, givenKeys, keyArgument } from "../terminal/key-options.ts";
 import { countText, fromNow } from "#shared/process/quantities.ts";
@@ -35,6 +37,8 @@ const columns: readonly (readonly [TextColumn<ShownKey>, tells?: (key: ShownKey)
     ["limits", (key) => (key.kind === "model" ? cut(limitsText(key, countText) || "none") : "-"), "wrap"],
     (key) => limitsText(key, countText) !== "",
   ],
+  [["team", ({ team }) => team ?? "-"], ({ team }) => team !== undefined],
+  [["person", ({ person }) => (person === undefined ? "-" : printOf(person))], ({ person }) => person !== undefined],
   [["state", ({ state }) => state]],
   [["expires", (key) => utcTime(key.expires_at)]],
 ];
@@ -48,6 +52,7 @@ const states: z.ZodType<readonly KeyState[], string> = commaList.pipe(
 
 interface KeyListOptions {
   readonly state?: readonly KeyState[];
+  readonly team?: string;
   readonly all?: true;
 }
 
@@ -57,6 +62,7 @@ export function addViews(keys: CliCommand): void {
     .sub("list", "show all keys, without their secrets")
     .option("--all", "also keys that `trunkline connect` has revoked")
     .option("--state <states>", `only keys that are ${keyStates.join(", ")}`, readBy(states))
+    .option("--team <team>", "only keys of this team", readBy(teamName))
     .more(`
 Keys that expired are listed for another 90 days. What is too long for the table is cut, and "trunkline keys show <id>"
 shows it whole.
@@ -66,8 +72,8 @@ Examples:
   trunkline keys list --state valid,disabled
   trunkline keys list --all
   trunkline keys list --json`)
-    .does(onStore, async (store, { state, all: isAll }: KeyListOptions) => {
-      const everyKey = { params: {}, query: { limit: Infinity }, body: {} };
+    .does(onStore, async (store, { state, team, all: isAll }: KeyListOptions) => {
+      const everyKey = { params: {}, query: { limit: Infinity, team }, body: {} };
       const { data: all, unread } = await keyOperations.listKeys.run(everyKey, store);
       const isOld = (key: ShownKey): boolean => key.state === "revoked" && key.name.endsWith(connectMark);
       const wanted = all.filter((key) => state?.includes(key.state) ?? (isAll || !isOld(key)));
@@ -165,6 +171,8 @@ export function keyFields(shown: ShownKey, { nowMs, key }: { readonly nowMs: num
     ["kind", kindTexts[shown.kind]],
     ["state", shown.state],
     ...(shown.kind === "model" ? termFields(shown) : []),
+    ["team", shown.team],
+    ["person", shown.person && printOf(shown.person)],
     ["issued by", shown.issued_by && `admin ${shown.issued_by}`],
     ["created", utcTime(shown.created_at)],
     ["expires", `${utcTime(expiresAtMs)} (${fromNow(expiresAtMs, nowMs)})`],

@@ -4,6 +4,7 @@ import { runOn } from "#shared/admin/run-on.ts";
 import { defaultGraceMs } from "#shared/records/change-key.ts";
 import { adminTtlMsMax } from "#shared/records/issue-key.ts";
 import { type KeyId, type KeyKind, keyKinds } from "#shared/keys/key-token.ts";
+import { teamName } from "#shared/protocol/identifiers.ts";
 import { formatDuration } from "#shared/process/quantities.ts";
 import { durationOrNone, type ShownKey } from "#shared/records/shown-key.ts";
 import { type CliCommand, commandIn, type JsonOption, readBy, type CliContext } from "../terminal/command-line.ts";
@@ -60,16 +61,18 @@ interface Options extends OutputOptions {
   readonly ttl: number;
   readonly admin?: true;
   readonly viewer?: true;
+  readonly team?: string;
 }
 
 function addIssue(keys: CliCommand): void {
   const limiting = termOptions(false);
-  const aboutModels = ["scopes", ...limiting.map((option) => option.attributeName())];
+  const aboutModels = ["scopes", "team", ...limiting.map((option) => option.attributeName())];
   const issue: CliCommand = keys
     .sub("issue", "make a key and show it, once")
     .addOption(nameOption().makeOptionMandatory())
     .addOption(scopesOption().default(["*"], "*, every model"))
-    .addOption(ttlOption("how long it is valid, such as 90d, 12h, 30m or 45s"));
+    .addOption(ttlOption("how long it is valid, such as 90d, 12h, 30m or 45s"))
+    .option("--team <team>", "the team whose terms hold for it too", readBy(teamName));
   for (const option of limiting) issue.addOption(option);
   const admin = new Option("--admin", "make a key for the admin API, which manages keys and calls no models");
   const viewer = new Option("--viewer", "make a key that only reads the admin API, for consoles and monitoring");
@@ -84,6 +87,7 @@ Examples:
   trunkline keys issue --name alice
   trunkline keys issue --name ci --scopes 'llama3.2,qwen*' --machines attic --ttl 12h --json
   trunkline keys issue --name app --rpm 60 --tpm 100k --concurrency 4 --budget 2M/month
+  trunkline keys issue --name batch --team research
   trunkline keys issue --name console --admin --ttl 30d
   trunkline keys issue --name monitoring --viewer
   export TRUNKLINE_KEY=$(trunkline keys issue --name alice --quiet)`)
@@ -93,9 +97,9 @@ Examples:
         issue.error(`error: the --ttl of an admin key must be at most ${formatDuration(adminTtlMsMax)}.`);
     })
     .does(onStoreForScripts, async (store, given: Options) => {
-      const { name, scopes, ttl } = given;
+      const { name, scopes, ttl, team } = given;
       const kind = given.admin ? "admin" : given.viewer ? "viewer" : "model";
-      const body = { kind, name, scopes, ttl: formatDuration(ttl), ...givenTerms(given) } as const;
+      const body = { kind, name, scopes, ttl: formatDuration(ttl), team, ...givenTerms(given) } as const;
       const { key, ...shown } = await runOn(store, issueKey, { body });
       return secretTold(key, shown, { ...given, nowMs: store.clock.wall() });
     });

@@ -116,10 +116,20 @@ async function lookAtStore({ opened, problem, doubts, missing }: Store, clock: C
 
 async function lookAtRecords({ opened }: Store): Promise<Finding> {
   if (opened === undefined) return skipped("There is no store.");
-  const { keys, sessions, machines, routes, keeps, prices } = opened;
+  const { keys, sessions, machines, routes, keeps, prices, teams, people } = opened;
   const trail = { list: (unread: UnreadRecord[]) => readTrail(opened, { entriesMax: auditEntriesMax }, unread) };
   const unread: string[] = [];
-  const lists = { key: keys, session: sessions, machine: machines, route: routes, keep: keeps, price: prices, trail };
+  const lists = {
+    key: keys,
+    session: sessions,
+    machine: machines,
+    route: routes,
+    keep: keeps,
+    price: prices,
+    team: teams,
+    person: people,
+    trail,
+  };
   for (const [noun, store] of Object.entries(lists)) {
     const found: UnreadRecord[] = [];
     await store.list(found);

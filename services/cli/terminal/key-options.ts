@@ -55,14 +55,17 @@ export function ttlOption(description: string): Option {
 }
 
 /** Returns the option of a term, without its dashes. */
-function flagOf([name, { option = name }]: (typeof termRows)[number]): string {
-  return option.replaceAll("_", "-");
+function flagOf([name, { option = name }]: (typeof termRows)[number], begin: string): string {
+  return begin + option.replaceAll("_", "-");
 }
 
-/** Makes the options of the terms: for a new key those that differ from the usual, for a change those that take back too. */
-export function termOptions(isChange: boolean): readonly Option[] {
-  return termRows.flatMap((each) => {
-    const [flag, [, row]] = [flagOf(each), each];
+/**
+ * Makes the options of terms: for a new key those that differ from the usual, for a change those that take back too. `begin`
+ * stands before their names.
+ */
+export function termOptions(isChange: boolean, rows = termRows, begin = ""): readonly Option[] {
+  return rows.flatMap((each) => {
+    const [flag, [, row]] = [flagOf(each, begin), each];
     if (row.kind === "mark") {
       const [on, off] = row.usual ? [row.back, row.words] : [row.words, row.back];
       const both = [new Option(`--${flag}`, on), new Option(`--no-${flag}`, off)];
@@ -85,10 +88,10 @@ export function termOptions(isChange: boolean): readonly Option[] {
 }
 
 /** Returns the given terms, null for `none`. Leaves out those that were not given. */
-export function givenTerms(given: object): GivenTerms {
+export function givenTerms(given: object, rows = termRows, begin = ""): GivenTerms {
   const options = new Map(Object.entries(given));
-  const terms = termRows.map((each) => {
-    const value: unknown = options.get(new Option(`--${flagOf(each)}`).attributeName());
+  const terms = rows.map((each) => {
+    const value: unknown = options.get(new Option(`--${flagOf(each, begin)}`).attributeName());
     return [each[0], value === none ? null : value === false && each[1].kind === "count" ? 0 : value];
   });
   return Object.fromEntries(terms);

@@ -7,6 +7,8 @@ import type { Environment } from "#shared/process/config.ts";
 import { keysCommand } from "../../../services/cli/commands/keys.ts";
 import { machinesCommand } from "../../../services/cli/commands/machines.ts";
 import { pricesCommand } from "../../../services/cli/commands/prices.ts";
+import { peopleCommand } from "../../../services/cli/commands/people.ts";
+import { teamsCommand } from "../../../services/cli/commands/teams.ts";
 import { routesCommand } from "../../../services/cli/commands/routes.ts";
 import type { PairContext } from "../../../services/cli/commands/machines-pair.ts";
 import { usageCommand } from "../../../services/cli/commands/usage.ts";
@@ -61,6 +63,8 @@ export async function commandLine() {
     machines: (...args: string[]): Promise<Said> => run(machinesCommand, args),
     machinesWith: (env: Environment, ...args: string[]): Promise<Said> => run(machinesCommand, args, env),
     prices: (...args: string[]): Promise<Said> => run(pricesCommand, args, { TRUNKLINE_CURRENCY: "EUR" }),
+    teams: (...args: string[]): Promise<Said> => run(teamsCommand, args),
+    people: (...args: string[]): Promise<Said> => run(peopleCommand, args),
     routes: (...args: string[]): Promise<Said> => run(routesCommand, args),
     usage: (...args: string[]): Promise<Said> => run(usageCommand, args),
     json: async (...args: string[]): Promise<unknown> => JSON.parse((await keys(...args, "--json")).out),

@@ -5,9 +5,11 @@ import type { LightMyRequestResponse } from "fastify";
 import { onTestFinished } from "vitest";
 import type { z } from "zod";
 import { issueKey, type IssuedKey, type KeyDependencies, type NewKey } from "#shared/records/issue-key.ts";
-import type { KeyStore } from "#shared/records/key-store.ts";
+import type { KeyStore, RecordStore } from "#shared/records/key-store.ts";
 import type { MachineStore } from "#shared/records/machine-record.ts";
 import type { PriceStore } from "#shared/records/price-record.ts";
+import type { PersonStore } from "#shared/records/person-record.ts";
+import type { TeamStore } from "#shared/records/team-record.ts";
 import type { RouteStore } from "#shared/records/route-record.ts";
 import type { SessionStore } from "#shared/records/session-record.ts";
 import { Peppers, pepperText } from "#shared/keys/pepper.ts";
@@ -85,6 +87,17 @@ const noPrices: PriceStore = {
   write: async () => "written",
   remove: async () => "written",
 };
+/** Records of one kind in memory. */
+class MemoryRecords<Kept extends { readonly name: string }> implements RecordStore<Kept> {
+  readonly #records = new Map<string, Kept>();
+  readonly list = async () => [...this.#records.values()];
+  readonly find = async (name: string) => this.#records.get(name);
+  readonly write = async (record: Kept) => {
+    this.#records.set(record.name, record);
+    return "written" as const;
+  };
+  readonly remove = async ({ name }: Kept) => (this.#records.delete(name) ? "written" : "conflict");
+}
 
 /** A console at which nobody is signed in. */
 const noSessions: SessionStore = {
@@ -105,6 +118,8 @@ const noEvents: AdminParts["events"] = { follow: async (response) => void respon
 /** The admin API on a store, as whoever has a key of it sees it. The clock is the API's; a store has its own. */
 export class AdminOnStore {
   readonly keys: KeyStore;
+  readonly teams: TeamStore = new MemoryRecords();
+  readonly people: PersonStore = new MemoryRecords();
   readonly clock = new TurnableClock({ wallMs: Date.UTC(2026, 10, 27) });
   /** Rows that the API tells, and the days that it asked for. */
   readonly usage: UsageRow[] = [];
@@ -158,6 +173,8 @@ export class AdminOnStore {
       ...noKeeps,
       prices,
       currency: "units",
+      teams: this.teams,
+      people: this.people,
       sessions,
       addresses,
       events: noEvents,
