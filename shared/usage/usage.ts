@@ -108,7 +108,16 @@ export function madeOf({ promptTokens, completionTokens, answered, firstTokenMs,
 
 /** Adds the counts of `other` to those of `one`. */
 export function addUsage<Counts extends UsageCounts>(one: Counts, other: UsageCounts): Counts {
-  return { ...one, ...Object.fromEntries(usageMetrics.map((metric) => [metric, one[metric] + other[metric]])) };
+  const sum: Record<UsageMetric, number> & Counts = { ...one };
+  for (const metric of usageMetrics) sum[metric] += other[metric];
+  return sum;
+}
+
+/** Returns what a row adds to the sums of its machine and of its end user. */
+export function partsOf({ day, machine, endUser, ...row }: UsageRow): readonly UsageRow[] {
+  const { requests, failed, promptTokens, completionTokens, cost } = row;
+  const work = { ...noUsage, day, requests, failed, promptTokens, completionTokens, cost };
+  return [...(machine === null ? [] : [{ ...work, machine }]), ...(endUser === null ? [] : [{ ...work, endUser }])];
 }
 
 const usageParts = ["keyId", "model", "team", "person", "kind", "machine", "endUser"] as const;
@@ -148,7 +157,10 @@ export function usageInRedis(rows: readonly UsageRow[]) {
       }
     }
   }
-  return Array.from(hashes.values(), ({ counts, ...hash }) => ({ ...hash, fields: [...counts] }));
+  return Array.from(hashes.values(), ({ counts, keptDays, ...hash }) => {
+    const kept = keptDays === usageKeptDays ? undefined : keptDays;
+    return { ...hash, keptDays: kept, fields: [...counts] };
+  });
 }
 
 const usageField = /^(?<parts>[^:]*):(?<metric>[^:]*)(?::(?<model>.*))?$/su;

@@ -368,7 +368,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/gateway/images": 310,
   "services/gateway/jobs": 3_360,
   "services/gateway/keys": 810,
-  "services/gateway/limits": 2_650,
+  "services/gateway/limits": 2_670,
   "services/gateway/members": 110,
   "services/gateway/metrics": 710,
   "services/gateway/openapi": 560,
@@ -392,5 +392,5 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "shared/requests": 640,
   "shared/site": 590,
   "shared/store": 2_540,
-  "shared/usage": 540,
+  "shared/usage": 550,
 };

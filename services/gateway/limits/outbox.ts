@@ -1,5 +1,5 @@
 import type { Log } from "#shared/process/log.ts";
-import { addUsage, nameOfUsage, type UsageRow } from "#shared/usage/usage.ts";
+import { addUsage, nameOfUsage, partsOf, type UsageRow } from "#shared/usage/usage.ts";
 import {
   type Charge,
   nothingToSettle,
@@ -17,6 +17,12 @@ export const unwrittenRowsMax = 10_000;
  * limit per minute have drained.
  */
 const holdsMatterForMs = 60_000;
+
+/**
+ * Sums of machines and end users go out this often, so that Redis hardly pays for them. Those of a gateway that is killed
+ * meanwhile are lost: the use is told without a machine and an end user, and is in the rows of keys.
+ */
+const partsEveryMs = 1_000;
 
 /** Bounds the requests under way that a settlement tells of; the others follow with the next ones. */
 const toldAtOnceMax = 200;
@@ -39,6 +45,9 @@ export class Outbox {
   #runningIds = 0;
   /** The sums of all rows that wait, by day and parts. */
   #rows = new Map<string, UsageRow>();
+  /** The sums of machines and of end users, which are lost beyond `rowsMax`: that use is of nobody's name then. */
+  #parts = new Map<string, UsageRow>();
+  #partsDueAtMs = -Infinity;
   #ended: EndedAt[] = [];
   #requests: string[] = [];
   /** The numbers of requests that ended and that the book was told of. */
@@ -96,19 +105,19 @@ export class Outbox {
 
   /** Adds a row of usage, and the record of its request. */
   count(usage: UsageRow, request: string | undefined): void {
-    // Many end users must not keep the use of keys out.
-    if (!this.#add(usage) && !this.#add({ ...usage, machine: null, endUser: null })) this.#uncounted += usage.requests;
+    if (!this.#add(this.#rows, { ...usage, machine: null, endUser: null })) this.#uncounted += usage.requests;
+    for (const part of partsOf(usage)) this.#add(this.#parts, part);
     if (request === undefined) return;
     if (this.#requests.length < this.#rowsMax) this.#requests.push(request);
     else this.#unrecorded += 1;
   }
 
   /** Adds to the sum of rows with the same parts. False if there are too many sums for another one. */
-  #add(usage: UsageRow): boolean {
+  #add(rows: Map<string, UsageRow>, usage: UsageRow): boolean {
     const name = nameOfUsage(usage);
-    const sum = this.#rows.get(name);
-    if (sum === undefined && this.#rows.size >= this.#rowsMax) return false;
-    this.#rows.set(name, sum === undefined ? usage : addUsage(sum, usage));
+    const sum = rows.get(name);
+    if (sum === undefined && rows.size >= this.#rowsMax) return false;
+    rows.set(name, sum === undefined ? usage : addUsage(sum, usage));
     return true;
   }
 
@@ -118,11 +127,12 @@ export class Outbox {
   }
 
   /** Makes the next settlement of all that waits. It counts as sent. */
-  take(charges: readonly Charge[], running: readonly RunningUsage[]): Sent {
+  take(charges: readonly Charge[], running: readonly RunningUsage[], nowMs: number): Sent {
     this.#sequence += 1;
+    const parts = this.#takeParts(nowMs);
     const sent: Sent = {
       sequence: this.#sequence,
-      usage: [...this.#rows.values()],
+      usage: [...this.#rows.values(), ...parts],
       ended: this.#ended,
       running,
       over: this.#over,
@@ -133,6 +143,14 @@ export class Outbox {
     [this.#ended, this.#over, this.#requests] = [[], [], []];
     this.#sent.push(sent);
     return sent;
+  }
+
+  #takeParts(nowMs: number): Iterable<UsageRow> {
+    if (this.#parts.size === 0 || nowMs < this.#partsDueAtMs) return [];
+    const parts = this.#parts.values();
+    this.#parts = new Map();
+    this.#partsDueAtMs = nowMs + partsEveryMs;
+    return parts;
   }
 
   /** Makes a settlement of nothing, to try whether the book answers. */
@@ -159,16 +177,16 @@ export class Outbox {
   }
 
   get isWaiting(): boolean {
-    return this.#rows.size > 0 || this.#ended.length > 0;
+    return this.#rows.size + this.#parts.size > 0 || this.#ended.length > 0;
   }
 
   get isAllBooked(): boolean {
     return !this.isWaiting && this.#sent.every(({ usage, ended }) => usage.length === 0 && ended.length === 0);
   }
 
-  /** The rows that may not be booked yet. */
+  /** The rows of keys that may not be booked yet. */
   #unbooked(): readonly UsageRow[] {
-    return [...this.#sent.flatMap(({ usage }) => usage), ...this.#rows.values()];
+    return [...this.#sent.flatMap(({ usage }) => usage), ...this.#rows.values()].filter(({ keyId }) => keyId !== "");
   }
 
   /** Returns the tokens that a key used in a period and that may not be booked yet. */

@@ -230,7 +230,7 @@ function usedOf(usage: readonly UsageRow[]) {
   const spent: { at: string; endsAtMs: number; tokens: number }[] = [];
   for (const { keyId, day, promptTokens, completionTokens } of usage) {
     const tokens = promptTokens + completionTokens;
-    if (tokens === 0) continue;
+    if (tokens === 0 || keyId === "") continue;
     // The tokens count in the day and in the month: the key may get either budget later.
     for (const per of budgetPeriods) {
       const { name, endsAtMs } = budgetPeriodAt(per, Date.parse(day));

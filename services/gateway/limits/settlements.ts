@@ -54,8 +54,7 @@ const othersBackWithin = 3;
 /**
  * Tells the book of this gateway's requests. The end of an answer is sent at the end of the turn of the event loop, with all
  * demands of the turn, which find the seat and the budget free. Requests that got none wait a moment and are sent together.
- * A settlement that fails is sent again with the same number and the same counts, so that nothing is booked twice. Only the
- * seats that it frees and renews are those of the new attempt.
+ * A settlement that fails is sent again with its number and counts, and is booked once. Its seats are those of the new attempt.
  *
  * While the book does not answer, new ends are added up, and one attempt a second tries the settlements that were sent
  * before. Once the book answers, the rest follows at once. Commands of one connection are executed in order, so no later
@@ -202,9 +201,9 @@ export class Settlements {
 
   /** Resolves when all ends are booked. */
   flush(): Promise<void> {
-    if (this.#outbox.isWaiting && !this.#isAway) this.#send();
     if (this.#outbox.isAllBooked) return Promise.resolve();
     this.#flushed ??= Promise.withResolvers();
+    if (this.#outbox.isWaiting && !this.#isAway) this.#send();
     return this.#flushed.promise;
   }
 
@@ -238,7 +237,8 @@ export class Settlements {
   #send(renewed: Iterable<Reservation> = [], running: readonly RunningUsage[] = []): void {
     this.#cancelDue();
     if (this.#stopped) return;
-    const sent = this.#outbox.take(this.#options.local.takeCharges(), running);
+    const { clock, local } = this.#options;
+    const sent = this.#outbox.take(local.takeCharges(), running, this.#flushed === undefined ? clock.now() : Infinity);
     const [growing, demands] = [this.#asked.growing.splice(0), this.#asked.demands.splice(0)];
     this.#write(sent, { renewed: [...renewed], growing, demands }).catch((error: unknown) => {
       this.#asked.growing.push(...growing);
