@@ -6,6 +6,7 @@ import type { HistoryReader } from "#shared/history/history.ts";
 import { openRequests } from "#shared/requests/request-records.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
+import { openEndUsers } from "#shared/usage/end-users.ts";
 import { openUsage } from "#shared/usage/usage.ts";
 import type { openFleet } from "./compose-fleet.ts";
 import type { GatewayConfig } from "./config.ts";
@@ -94,6 +95,7 @@ export function openOperations(parts: OperationsParts): FastifyInstance {
     currency: config.currency,
     newest: access.newest,
     usage: openUsage(store.state),
+    endUsers: openEndUsers(store.state),
     requests,
     history: parts.history,
     events,

@@ -5,6 +5,7 @@ import type { OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import { sleep, type Clock } from "#shared/process/clock.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
+import { openEndUsers } from "#shared/usage/end-users.ts";
 import { openHistory } from "#shared/history/history.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
 import type { RecordKind } from "#shared/records/audit-entry.ts";
@@ -40,6 +41,7 @@ import { createServer } from "./server.ts";
 import { noteSite } from "./tunnels/pair-machines.ts";
 import { probeStreams, refuseMachines, servePackage } from "./tunnels/routes-before-pairing.ts";
 import { type BrokerFor, openTunnels } from "./compose-tunnels.ts";
+import { EndUserBooks } from "./people/end-users.ts";
 import { openFleet } from "./compose-fleet.ts";
 import { openOperations } from "./compose-operations.ts";
 
@@ -158,6 +160,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     placements: fleet.placements,
     modelRoutes,
     reader,
+    endUsers: new EndUserBooks({ endUsers: openEndUsers(store.state), peppers: store.peppers, clock }),
     settlements: limited.settlements,
     history,
     external: records.external,

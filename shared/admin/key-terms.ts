@@ -180,6 +180,17 @@ export const keyTerms = {
     since: "0.3.0",
     needs: "end_users",
   },
+  per_user_spend: {
+    kind: "money",
+    stored: "perUserSpend",
+    title: "Spend of each user",
+    words: "money of each end user a calendar day or month (UTC), in the currency of the site",
+    example: "2/day",
+    label: "per user spend",
+    leftOut: true,
+    since: "0.3.0",
+    needs: "end_users",
+  },
 } as const satisfies Readonly<Record<string, TermRow>>;
 
 export type Rows = typeof keyTerms;

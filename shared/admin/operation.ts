@@ -15,6 +15,7 @@ import type { RouteStore } from "../records/route-record.ts";
 import type { TeamStore } from "../records/team-record.ts";
 import type { SignIns } from "../records/sign-in.ts";
 import type { RequestRecords } from "../requests/request-records.ts";
+import type { EndUsers } from "../usage/end-users.ts";
 import type { UsageRows } from "../usage/usage.ts";
 
 /**
@@ -70,6 +71,7 @@ export interface AdminSite {
   readonly sessions: Pick<SignIns, "signIns">;
   readonly peppers: Peppers;
   readonly usage: UsageRows;
+  readonly endUsers: Pick<EndUsers, "sealedNames">;
   readonly requests: RequestRecords;
   readonly history: HistoryReader;
   /** Returns true while an agent that was not paired has this name, as far as a gateway can be asked. */

@@ -11,6 +11,7 @@ import { modelId } from "../protocol/model.ts";
 import { type Days, daysAsked } from "../usage/days-asked.ts";
 import { cutParts } from "../usage/sum-usage.ts";
 import { readUsageBy } from "../usage/usage-by-part.ts";
+import { namesOfEndUsers } from "../usage/end-users.ts";
 import { usageKeptDays, type UsageRow, usageRow } from "../usage/usage.ts";
 import { listOf, listRecords, recordsOf, onStore, keyText, pageLength, reads, timeInUrl } from "./operation.ts";
 
@@ -70,6 +71,7 @@ const shownUsage = z.strictObject({
   user: partName.describe(
     "The digest of the end user's name, in rows of end users; null for requests that named none.",
   ),
+  user_name: partName.describe("The end user's name, cut at 64 characters; null once it is gone."),
   model: model.describe("Null for requests that named no model that the key may use."),
   requests,
   failed: failed.describe("Of these, how many did not end well."),
@@ -144,7 +146,7 @@ export const recordOperations = {
     }),
     answer: usageList,
     refusals: ["key_not_found"],
-    async run({ query }, { usage, keys, clock }) {
+    async run({ query }, { usage, keys, clock, ...site }) {
       const { by, key } = query;
       if (by === "machine" && key !== undefined)
         throw new Fault("invalid_value", {
@@ -155,6 +157,7 @@ export const recordOperations = {
       const days = usageDays(query, clock.wall());
       const { rows, unread } = await (by === undefined ? usage.read(days) : readUsageBy(by, usage, days));
       const asked = rows.filter(({ keyId: id }) => keyIds === undefined || keyIds.some((each) => each === id));
+      const names = await namesOfEndUsers([...new Set(asked.flatMap(({ endUser }) => endUser ?? []))], site);
       const data = asked.map((row) => ({
         day: row.day,
         key: row.keyId || null,
@@ -163,6 +166,7 @@ export const recordOperations = {
         kind: row.kind,
         machine: row.machine,
         user: row.endUser?.split(":")[1] ?? null,
+        user_name: names.get(row.endUser ?? "") ?? null,
         model: row.model,
         requests: row.requests,
         failed: row.failed,

@@ -40,7 +40,7 @@ export interface EndUsers {
 /** Returns the names of end users. One that is gone, or under a pepper that is gone, has none. */
 export async function namesOfEndUsers(
   users: readonly string[],
-  { endUsers, peppers }: { readonly endUsers: EndUsers; readonly peppers: Peppers },
+  { endUsers, peppers }: { readonly endUsers: Pick<EndUsers, "sealedNames">; readonly peppers: Peppers },
 ): Promise<ReadonlyMap<string, string>> {
   const sealed = await endUsers.sealedNames(users);
   const names = users.map((user, at): [string, string | undefined] => {

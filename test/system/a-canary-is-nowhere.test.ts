@@ -10,6 +10,7 @@ import { until } from "../harness/until.ts";
 
 const prompt = "a canary sang to the prompt";
 const answer = "canary-of-the-answer";
+const endUser = "canary-of-the-app";
 const healsWithinMs = 5_000;
 
 describe.skipIf(lentOnly("redis"))("a key, a prompt and an answer", () => {
@@ -24,6 +25,7 @@ describe.skipIf(lentOnly("redis"))("a key, a prompt and an answer", () => {
 
   const says = (script: string, fields: object = {}): ChatFields => ({
     model: "scripted",
+    user: endUser,
     says: `/script nonce=${answer} ${script}\n${prompt}`,
     ...fields,
   });
@@ -106,7 +108,11 @@ describe.skipIf(lentOnly("redis"))("a key, a prompt and an answer", () => {
 
   test("a key, a prompt and an answer, leave no trace, whatever becomes of a request, at the most talkative level of the log", async () => {
     const limits = { requestsPerMinute: 1, concurrency: 5, budget: { tokens: 1_000_000, per: "day" } } as const;
-    const [known, limited, unknown] = [await site.knownKey(), await site.knownKey({ limits }), await site.unknownKey()];
+    const [known, limited, unknown] = [
+      await site.knownKey({ endUsers: "field" }),
+      await site.knownKey({ limits }),
+      await site.unknownKey(),
+    ];
     await site.untilAllIsHeard();
     await succeedAndFail(known);
     await presentWrongly(known);
@@ -131,7 +137,8 @@ describe.skipIf(lentOnly("redis"))("a key, a prompt and an answer", () => {
     const log = site.gateway.logged.join("");
     expect(log).toContain('"msg":"request"');
     expect(log).toContain("Redis is away");
-    expect([...dump.keys()].some((name) => name.includes("usage:"))).toBe(true);
+    for (const written of ["usage:", `end-user-names:${known.record.id}`])
+      expect([...dump.keys()].some((name) => name.includes(written))).toBe(true);
 
     const tokens = [known, limited, unknown].map(({ token }) => token).concat(rotated);
     const secrets = tokens.map((token) => token.reveal().slice(-38, -6));
@@ -144,7 +151,7 @@ describe.skipIf(lentOnly("redis"))("a key, a prompt and an answer", () => {
       Redis: [...dump].flat().join("\n"),
     };
     for (const [where, text] of Object.entries(everything)) {
-      const found = [prompt, answer, testPepper, ...secrets].filter((canary) =>
+      const found = [prompt, answer, endUser, testPepper, ...secrets].filter((canary) =>
         formsOf(canary).some((form) => text.includes(form)),
       );
       expect([where, found]).toEqual([where, []]);

@@ -87,11 +87,13 @@ ${whichStoreHelp}`)
       const { data: rows, unread } = await runOn(store, recordOperations.readUsage, { query });
       const names = await namesOfKeys(store.keys);
       const nameOf: NameOf = (keyId) => names.get(keyId ?? "");
+      const users = new Map(rows.map(({ user, user_name: name }) => [user ?? null, name]));
       const [sums, total] = [sumUsage(rows, by), totalUsage(rows)];
       const shownUsage = query.by === undefined ? withMeans : withoutTimes;
       const shown = sums.map(({ part, ...figures }) => ({
         ...part,
         ...(part.key === undefined ? {} : { name: nameOf(part.key) ?? null }),
+        ...(part.user === undefined ? {} : { user_name: users.get(part.user) ?? null }),
         ...shownUsage(figures),
       }));
       const lines = rows.length === 0 ? [] : [...sums, total];
@@ -99,7 +101,7 @@ ${whichStoreHelp}`)
         answer: { ...days, usage: shown, total: shownUsage(total) },
         ...listed(
           [
-            ...leftColumns(by, nameOf),
+            ...leftColumns(by, nameOf, (user) => users.get(user ?? null) ?? user),
             ...countColumns,
             ...(query.by === undefined ? meanColumns : []),
             ...costColumn(lines),
@@ -121,12 +123,17 @@ type UsageLine = UsageFigures & Partial<Pick<SummedUsage, "part">>;
 type NameOf = (keyId: string | null | undefined) => string | undefined;
 
 /** Returns the columns that name the parts, in the order of `by`. The first one has the word for the total. */
-function leftColumns(by: readonly AnyUsagePart[], nameOf: NameOf): readonly TextColumn<UsageLine>[] {
+function leftColumns(
+  by: readonly AnyUsagePart[],
+  nameOf: NameOf,
+  userOf: (user: string | null | undefined) => string | null | undefined,
+): readonly TextColumn<UsageLine>[] {
   const headings = by.flatMap((part) => (part === "key" ? (["key", "name"] as const) : [part]));
   return headings.map((heading, at): TextColumn<UsageLine> => {
     const cell = ({ part }: UsageLine): string => {
       if (part === undefined) return at === 0 ? "total" : "";
-      return cutText((heading === "name" ? nameOf(part.key) : part[heading]) ?? "-", textWidthMax);
+      const text = heading === "name" ? nameOf(part.key) : heading === "user" ? userOf(part.user) : part[heading];
+      return cutText(text ?? "-", textWidthMax);
     };
     return heading === "name" || heading === "model" ? [heading, cell, "wrap"] : [heading, cell];
   });

@@ -12,6 +12,7 @@ import type { IdempotencyRecords } from "../jobs/idempotency-records.ts";
 import type { AnswerHead, AnswerRenderer, JobOffer, StreamEnds } from "../jobs/answer-parts.ts";
 import type { ContinuationRoom } from "../jobs/continue-answer.ts";
 import type { Settlements } from "../limits/settlements.ts";
+import type { EndUserBooks } from "../people/end-users.ts";
 import type { AnswerResumer } from "../jobs/resume-answer.ts";
 import type { ReadRequest, RequestReader, StoredTexts } from "./read-request.ts";
 import type { ModelRequest } from "./request.ts";
@@ -83,6 +84,7 @@ export interface Rendering {
 /** The parts that requests to models need. An API that needs more declares it here, by merging this interface. */
 export interface InferenceDependencies {
   readonly reader: RequestReader;
+  readonly endUsers: Pick<EndUserBooks, "enter">;
   readonly runner: JobRunner;
   readonly resumer: AnswerResumer;
   readonly idempotencyRecords: IdempotencyRecords;

@@ -8,6 +8,8 @@ import type { Needs } from "../routing/choose-machine.ts";
 import { readForm } from "../http/read-form.ts";
 import { readJsonObject } from "../http/read-json.ts";
 import type { RemoteImage } from "../images/image-fetcher.ts";
+import { namedUser } from "./named-user.ts";
+import type { NamedUser } from "../people/end-users.ts";
 import type { TokenCeiling } from "../limits/token-estimates.ts";
 
 /** The effort of a request, and the field of the request that it came from. */
@@ -30,6 +32,8 @@ export interface ReadRequest<Form = unknown> {
   readonly form: Form;
   /** Paths of the request's unknown fields, which are ignored. */
   readonly ignored: readonly string[];
+  /** The end user that the request names, which is believed for keys alone that say so. */
+  readonly user?: NamedUser | undefined;
   /** The images that have to be fetched; the body has their URLs. */
   readonly remoteImages?: readonly RemoteImage[] | undefined;
   /** The effort of a request without which the job may run where the model or runtime lacks it. */
@@ -84,7 +88,9 @@ export function readRequest(
   const { boundary } = options;
   const reading = reads[kind];
   if (reading === undefined) throw Fault.from(new Error(`no API reads requests of the kind ${kind}`));
-  return reading.read(boundary === undefined ? readJsonObject(bytes) : readForm(bytes, boundary), options);
+  const input = boundary === undefined ? readJsonObject(bytes) : readForm(bytes, boundary);
+  const user = namedUser(input);
+  return Object.assign(reading.read(input, options), { user });
 }
 
 /** Reads a request that turns texts into numbers, whose work is in its input alone. */

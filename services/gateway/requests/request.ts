@@ -63,7 +63,9 @@ type RequestPhase = "open" | "asking" | "left" | "settled";
 export class ModelRequest implements ToldRequest {
   readonly id: string;
   readonly key: KeyRecord;
-  readonly books: readonly Book[];
+  books: readonly Book[];
+  /** `<key id>:<digest>` of the end user that it counts for, if any. */
+  endUser: string | null = null;
   readonly startedAtMs: number;
   readonly answer: AnswerCourse;
   readonly from: RequestSender;
@@ -113,6 +115,12 @@ export class ModelRequest implements ToldRequest {
 
   asksFor(asked: AskedModel): void {
     this.asked = asked;
+  }
+
+  /** Counts the request for an end user of its key's app, in a book that stands before the others. */
+  isFor(endUser: string, book: Book | undefined): void {
+    this.endUser = endUser;
+    if (book !== undefined) this.books = [book, ...this.books];
   }
 
   /** Takes the work of the request for its machines. */

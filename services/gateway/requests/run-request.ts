@@ -98,7 +98,7 @@ async function admit(
   request.work.changeBody(await bodyWithImages(request.work.body, remoteImages, images));
 }
 
-/** Reads the body of a request, with the stored texts that it names. */
+/** Reads the body of a request, with the stored texts that it names, and for whom it is. */
 export async function readBody(exchange: ModelExchange, dependencies: InferenceDependencies): Promise<ReadRequest> {
   const { endpoint, incoming, request, leaving } = exchange;
   const { body } = incoming;
@@ -108,7 +108,8 @@ export async function readBody(exchange: ModelExchange, dependencies: InferenceD
   const boundary = endpoint.takesForm === true ? formBoundary(incoming.headers) : undefined;
   try {
     const stored = body && (await endpoint.lookUp?.(body, exchange, dependencies));
-    return await dependencies.reader.read(endpoint.kind, body, { stored, boundary, ...owner });
+    const asked = await dependencies.reader.read(endpoint.kind, body, { stored, boundary, ...owner });
+    return await dependencies.endUsers.enter(request, incoming.headers, asked);
   } finally {
     incoming.state.arriving?.leave();
   }

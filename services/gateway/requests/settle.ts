@@ -36,6 +36,7 @@ export interface Demanded {
 export interface ToldRequest {
   readonly id: string;
   readonly key: KeyRecord;
+  readonly endUser: string | null;
   readonly from: RequestSender;
   /** Undefined until the request is read. */
   readonly asked: AskedModel | undefined;
@@ -219,7 +220,7 @@ function usageRow(
     kind: machine !== null && external.has(machine) ? "external" : null,
     model: bookedModel(told, outcome),
     machine,
-    endUser: null,
+    endUser: told.endUser,
     requests: isResumed ? 0 : 1,
     failed: outcome === "ok" || answer.isMoved || comesBack ? 0 : 1,
     promptTokens,

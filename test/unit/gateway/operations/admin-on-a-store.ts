@@ -182,6 +182,7 @@ export class AdminOnStore {
       isNameUsed: (machine) => machine === "unpaired",
       peppers,
       usage,
+      endUsers: { sealedNames: async () => [] },
       requests: noRequests,
       history: noHistory,
       badKeys,
