@@ -23,6 +23,7 @@ import { RequestReader } from "./requests/read-request.ts";
 import type { ChangedRecords } from "./fleet/changed-records.ts";
 import { followPresence } from "./fleet/follow-presence.ts";
 import { MachineRecords } from "./fleet/machine-records.ts";
+import { PriceRecords } from "./fleet/price-records.ts";
 import { RouteRecords } from "./fleet/route-records.ts";
 import { watchSecondConnections } from "./fleet/second-connections.ts";
 import { type Certificate, closeServer, listen, readCertificate } from "./http/listen.ts";
@@ -94,7 +95,13 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   await records.load();
   const modelRoutes = new RouteRecords({ routes: store.routes, machines: records, log });
   await modelRoutes.load();
-  const access = await openAccess(parts, { machine: records.follow, route: modelRoutes.follow });
+  const prices = new PriceRecords({ prices: store.prices, currency: config.currency, log });
+  await prices.load();
+  const access = await openAccess(parts, {
+    machine: records.follow,
+    route: modelRoutes.follow,
+    price: prices.follow,
+  });
   const { watch, knownKeys } = access;
   const limited = openLimits(store.state, { gateway: noted, clock, log, kept: config.keptRequests });
   lifecycle.onStop("settlements", () => limited.settlements.stop(AbortSignal.timeout(settleAtStopMs)));
@@ -159,6 +166,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     continuations: config.continue ? { heldBytes: 0 } : undefined,
     placements: fleet.placements,
     modelRoutes,
+    prices,
     reader,
     endUsers: new EndUserBooks({ endUsers: openEndUsers(store.state), peppers: store.peppers, clock }),
     settlements: limited.settlements,

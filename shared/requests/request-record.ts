@@ -77,6 +77,8 @@ export const requestRecord = z.object({
   promptTokens: tokens,
   cachedTokens: tokens.optional(),
   completionTokens: tokens,
+  /** In millionths of the currency; absent where the model has no price. */
+  cost: z.int().nonnegative().optional(),
   /** The limit of the key that refused the request or ended its answer. */
   limit: z.string().optional(),
   /** The machine that had the answer of this `Idempotency-Key` before and has lost it, so that it was made anew. */

@@ -102,8 +102,9 @@ export function openUsage(state: StateStore): UsageRows {
 }
 
 /** Returns what a request under way changes in its record. */
-export function madeOf({ promptTokens, completionTokens, answered, firstTokenMs, durationMs }: UsageRow): object {
-  return { promptTokens, completionTokens, totalMs: durationMs, ...(answered > 0 && { firstTokenMs }) };
+export function madeOf({ promptTokens, completionTokens, answered, firstTokenMs, durationMs, cost }: UsageRow): object {
+  const told = { ...(answered > 0 && { firstTokenMs }), ...(cost > 0 && { cost }) };
+  return { promptTokens, completionTokens, totalMs: durationMs, ...told };
 }
 
 /** Adds the counts of `other` to those of `one`. */

@@ -18,7 +18,10 @@ export function openReader(promptSeed: number): reading.RequestReader {
 export function renderingOf(kind: string, form: unknown, { streamed }: { readonly streamed: boolean }): Rendering {
   const endpoint = apis.flatMap(({ endpoints }) => endpoints).find((each) => each.kind === kind);
   if (endpoint === undefined) throw new Error(`no API has an endpoint ${kind}`);
-  return endpoint.rendering({ form, stream: streamed } as reading.ReadRequest, "req_1");
+  return endpoint.rendering({ form, stream: streamed } as reading.ReadRequest, {
+    id: "req_1",
+    costOf: () => undefined,
+  });
 }
 
 /** The renderer of that answer, by a model without a sampling of its own. */

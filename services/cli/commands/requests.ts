@@ -1,3 +1,4 @@
+import { amountText } from "#shared/money/money.ts";
 import { z } from "zod";
 import { sleep } from "#shared/process/clock.ts";
 import { wholeNumber } from "#shared/process/config.ts";
@@ -215,6 +216,7 @@ export function wayOf(
     ["asked", `${request.path}, ${request.streamed ? "streamed" : "in one piece"}`],
     ["model", request.model],
     ["tokens", `${grouped.format(prompt)} of the prompt${cachedText(cached)}, ${grouped.format(answer)} of the answer`],
+    ["cost", request.cost == null ? undefined : amountText(request.cost)],
     ["limit", request.limit],
   ];
   const steps = stepsOf(request);

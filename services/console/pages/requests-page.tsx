@@ -1,3 +1,4 @@
+import { amountText } from "#shared/money/money.ts";
 import { stepsOf } from "#shared/requests/request-steps.ts";
 import type { ShownRequest } from "#shared/requests/shown-request.ts";
 import { useAnswer } from "../admin-api.ts";
@@ -49,6 +50,7 @@ function Way({ request }: { readonly request: ShownRequest }) {
     ["Client", <bdi>{`${request.user_agent ?? "unnamed"}, ${request.address}`}</bdi>],
     ["Prompt", tokensText(request.prompt_tokens, cached === null ? "" : `, ${numberText(cached)} cached`)],
     ["Answer", tokensText(request.completion_tokens, speed === null ? "" : `, ${speed} a second`)],
+    ["Cost", request.cost == null ? null : amountText(request.cost)],
   ];
   return (
     <>

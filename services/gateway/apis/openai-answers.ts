@@ -17,6 +17,7 @@ export const tokenUsage = z.object({
   total_tokens: count,
   prompt_tokens_details: z.object({ cached_tokens: count }).optional(),
   completion_tokens_details: z.object({ reasoning_tokens: count }).optional(),
+  cost: z.number().nonnegative().optional(),
 });
 
 /** Returns the schema of a list, which is an answer that is no text. */

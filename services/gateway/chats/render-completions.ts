@@ -3,20 +3,35 @@ import { Fault } from "#shared/fault/fault.ts";
 import { limits } from "#shared/protocol/limits.ts";
 import { faultBody } from "../http/answer-faults.ts";
 import type { AnswerHead, AnswerRenderer, JobOffer, StreamEnds } from "../jobs/answer-parts.ts";
-import type { Rendering } from "../requests/endpoint.ts";
+import type { RenderedRequest, Rendering } from "../requests/endpoint.ts";
 import type { ChatForm } from "./read-chat.ts";
 import { withClientNames } from "./request-tools.ts";
-import { faultWithSentNames, type SentNames } from "./runtime-fields.ts";
+import { type CompletionForm, faultWithSentNames, type SentNames } from "./runtime-fields.ts";
 
 /** Returns usage in OpenAI's format, with details only where the runtime reports them. */
-function tokenUsage(usage: Usage): Record<string, unknown> {
-  const { promptTokens, completionTokens, cachedTokens, reasoningTokens } = usage;
+function tokenUsage(usage: Usage & { readonly cost?: number | undefined }): Record<string, unknown> {
+  const { promptTokens, completionTokens, cachedTokens, reasoningTokens, cost } = usage;
   return {
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
     total_tokens: promptTokens + completionTokens,
     prompt_tokens_details: cachedTokens === undefined ? undefined : { cached_tokens: cachedTokens },
     completion_tokens_details: reasoningTokens === undefined ? undefined : { reasoning_tokens: reasoningTokens },
+    cost,
+  };
+}
+
+/** Returns the rendering of a completion whose usage tells the cost, if its client asked for that. */
+export function withCost({ tellsCost }: CompletionForm, { costOf }: RenderedRequest, rendering: Rendering): Rendering {
+  if (!tellsCost) return rendering;
+  const priced = (event: AnswerEvent): AnswerEvent =>
+    event.kind === "usage" ? Object.assign({ cost: costOf(event) }, event) : event;
+  return {
+    ...rendering,
+    render(head, offer) {
+      const renderer = rendering.render(head, offer);
+      return { push: (events) => renderer.push(events.map(priced)), end: (timings) => renderer.end(timings) };
+    },
   };
 }
 

@@ -49,6 +49,8 @@ export type SentNames = Partial<Record<keyof ChatBody | keyof RankBody, string>>
 export interface CompletionForm {
   /** True if the client asked for usage as a chunk of its own; streams only. */
   readonly includeUsage: boolean;
+  /** True if usage is to tell the cost. */
+  readonly tellsCost: boolean;
   readonly sentNames: SentNames;
 }
 

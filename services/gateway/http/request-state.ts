@@ -12,6 +12,8 @@ export type RequestOutcome = "ok" | FaultCode;
 export interface RequestFacts {
   /** The id of the request's key, once the key is proved. */
   readonly key?: string | undefined;
+  /** The team of that key, if it has one. */
+  readonly team?: string | undefined;
   /** The model as the client named it. */
   readonly model?: string | undefined;
   readonly streamed?: boolean;
@@ -37,6 +39,8 @@ interface AnswerFacts {
   readonly endedMs: number | undefined;
   readonly promptTokens: number;
   readonly completionTokens: number;
+  /** In millionths of the currency; absent where the model has no price, and until the request is booked. */
+  readonly cost?: number | undefined;
 }
 
 /** A request whose answer is sent, or will never be. */

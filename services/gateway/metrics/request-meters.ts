@@ -1,3 +1,4 @@
+import { unit } from "#shared/money/money.ts";
 import type { FaultCode } from "#shared/fault/fault.ts";
 import type { EndedRequest } from "../http/request-state.ts";
 import type { ConnectionBound } from "../http/bound-connections.ts";
@@ -28,6 +29,7 @@ export function measureRequests(
   { offered }: { readonly offered: (model: string) => string | undefined },
 ) {
   const models = new ModelLabels(offered);
+  const teams = new BoundedLabels(teamLabelsMax);
   let open = 0;
   let openStreams = 0;
   let answerBytes = 0;
@@ -61,6 +63,9 @@ export function measureRequests(
     promptTokens: "Prompt tokens, as booked for the key.",
     completionTokens: "Answer tokens, as booked for the key.",
   });
+  const { cost } = exposition.counters(["model", "team"], {
+    cost: "The cost of requests in the currency of the site, as booked; of models that have a price.",
+  });
   const { answersCut, connectionsClosed } = exposition.counters(["reason"], {
     answersCut:
       "Answers cut because the client did not read (stall), or because unread answers exceeded their limit (room).",
@@ -85,6 +90,7 @@ export function measureRequests(
       if (answer === undefined || answer.jobs.length === 0) return;
       promptTokens.inc({ model }, answer.promptTokens);
       completionTokens.inc({ model }, answer.completionTokens);
+      if (answer.cost !== undefined) cost.inc({ model, team: teams.of(facts.team ?? noTeam) }, answer.cost / unit);
       const { acceptedMs, loadWaitMs, firstTokenMs, endedMs } = answer;
       if (loadWaitMs !== undefined) firstTokens.modelLoadWaitSeconds.observe({ model }, loadWaitMs / 1_000);
       if (acceptedMs === undefined) return;
@@ -164,6 +170,11 @@ export function openMeters({ exposition, machineLabels: labels, fleet, ...measur
 export const machineLabelsMax = 200;
 /** Models with a label of their own; the rest share one. */
 export const modelLabelsMax = 100;
+
+/** Teams with a label of their own; the rest share one. */
+export const teamLabelsMax = 100;
+/** The label of keys without a team. */
+const noTeam = "none";
 
 /** The label of requests that name no model. */
 const noModel = "none";

@@ -25,7 +25,7 @@ export async function answerOnce(exchange: ModelExchange, dependencies: Inferenc
   const digest = digestOf(endpoint.kind, body ?? "");
   const once = new AnswerMadeOnce(name, { owner: request.id, digest }, dependencies);
   const asked = await readBody(exchange, dependencies);
-  const { ends, adaptFault } = endpoint.rendering(asked, request.id);
+  const { ends, adaptFault } = endpoint.rendering(asked, { id: request.id, costOf: () => undefined });
   request.isMadeOnce();
   const writer = streamOf({ ...exchange, ends }, dependencies);
   const wait = waitFor(exchange, { streamed: asked.stream, tell: (comment) => writer.tell(comment) }, dependencies);

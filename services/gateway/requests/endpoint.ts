@@ -1,12 +1,15 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Fault } from "#shared/fault/fault.ts";
 import type { KeyId } from "#shared/keys/key-token.ts";
+import type { Usage } from "#shared/protocol/answer-events.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
+import type { PricedSize } from "#shared/prices/cost.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import type { RouteTable } from "../fleet/route-records.ts";
 import type { RouteRecords } from "../fleet/route-records.ts";
+import type { PriceRecords } from "../fleet/price-records.ts";
 import type { ImageFetcher } from "../images/image-fetcher.ts";
 import type { IdempotencyRecords } from "../jobs/idempotency-records.ts";
 import type { AnswerHead, AnswerRenderer, JobOffer, StreamEnds } from "../jobs/answer-parts.ts";
@@ -33,13 +36,15 @@ export interface Endpoint {
   /** True if its answers can be resumed, and made once for an `Idempotency-Key`. */
   readonly isResumable?: boolean;
   /** Returns the rendering of an answer to a request. */
-  rendering(asked: ReadRequest, requestId: string): Rendering;
+  rendering(asked: ReadRequest, request: RenderedRequest): Rendering;
   /** Returns the stored texts that the body names, which the reader needs. */
   lookUp?(body: Buffer, exchange: ModelExchange, dependencies: InferenceDependencies): Promise<StoredTexts | undefined>;
   /** Returns the model that a client means by the name that it sent. */
   meantModel?(name: string, key: KeyRecord, routes: RouteTable): string;
   /** Returns the cost of a request to its key, where the request has no tokens to count. */
   costOf?(asked: ReadRequest, key: KeyRecord, dependencies: InferenceDependencies): RequestCost | undefined;
+  /** Returns the size of a request that is priced by seconds or images. */
+  sizeOf?(asked: ReadRequest): PricedSize | undefined;
   /** Returns the maker of an answer for which no model runs. Its key pays for it as for a count of tokens. */
   countOf?(asked: ReadRequest): CountMaker | undefined;
 }
@@ -52,6 +57,13 @@ export type RequestCost = Pick<ReadRequest, "promptTokens" | "tokens" | "ceiling
 export type CountMaker = (exchange: ModelExchange, dependencies: InferenceDependencies) => object | Promise<object>;
 
 export type Incoming = FastifyRequest<{ Body: Buffer | undefined }>;
+
+/** A request as the rendering of its answer tells of it. */
+export interface RenderedRequest {
+  readonly id: string;
+  /** Returns the cost of an answer with this usage, in the currency; undefined where its model has no price. */
+  readonly costOf: (usage: Usage) => number | undefined;
+}
 
 /** A request to an endpoint, with the connection that it came by. */
 export interface ModelExchange {
@@ -93,6 +105,7 @@ export interface InferenceDependencies {
   /** Absent where no machine goes on with what another one began. */
   readonly continuations?: ContinuationRoom | undefined;
   readonly modelRoutes: Pick<RouteRecords, "table">;
+  readonly prices: Pick<PriceRecords, "table" | "currency">;
   readonly images: Pick<ImageFetcher, "assertAllowed" | "fetchAll">;
   readonly timing: Timing;
   readonly clock: Clock;

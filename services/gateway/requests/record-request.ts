@@ -63,6 +63,7 @@ export function recordOf(ended: EndedRecord): WrittenRecord {
     promptTokens: answer?.promptTokens ?? 0,
     cachedTokens: cached === undefined ? undefined : Math.min(cached, answer?.promptTokens ?? 0),
     completionTokens: answer?.completionTokens ?? 0,
+    cost: answer?.cost,
     limit,
     anewAfter,
     refusedBefore,

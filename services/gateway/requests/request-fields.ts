@@ -83,6 +83,16 @@ export function streamChoice({ stream, stream_options: options }: FieldsOf<typeo
   return { stream: stream ?? false, includeUsage: options?.include_usage ?? false };
 }
 
+/** The field by which clients of OpenRouter ask for usage, which then tells the cost. */
+export const costField = { usage: z.object({ include: z.boolean().nullish() }).nullish() };
+
+/** Returns how a completion is streamed, and what its usage tells. */
+export function completionChoice(request: FieldsOf<typeof streamFields & typeof costField>) {
+  const { stream, includeUsage } = streamChoice(request);
+  const tellsCost = request.usage?.include === true;
+  return { stream, includeUsage: includeUsage || tellsCost, tellsCost };
+}
+
 /** The stop strings as OpenAI's clients write them: one string or several. Empty ones are left out before. */
 const outerStopText = z.string().max(stopText.maxLength ?? Infinity);
 const outerStop = z.union([outerStopText, z.array(outerStopText).max(stopsMax)]).nullish();

@@ -11,19 +11,12 @@ import { assertMayLoad, type CausedLoad } from "../limits/load-limit.ts";
 import { noSeat, type Reservation, type Limits, type SeatedAnswer } from "../limits/limits.ts";
 import { type AskedLimits, askLimits, type Decision } from "./admit.ts";
 import { mayGrow } from "./allow.ts";
+import type { Demanded } from "./booked-tokens.ts";
 import type { EarlyLimits } from "./limit-responses.ts";
 import type { RequestSender } from "./record-request.ts";
+import type { RequestPrices } from "./request-prices.ts";
 import type { RequestWork } from "./request-work.ts";
-import {
-  type AskedModel,
-  type Demanded,
-  factsOf,
-  recordNow,
-  settle,
-  type SettleParts,
-  type ToldRequest,
-  usedNow,
-} from "./settle.ts";
+import { type AskedModel, factsOf, recordNow, settle, type SettleParts, type ToldRequest, usedNow } from "./settle.ts";
 
 export interface RequestParts extends SettleParts {
   readonly limits: Limits;
@@ -194,11 +187,11 @@ export class ModelRequest implements ToldRequest {
   }
 
   /** Counts an answer that the client resumes. It was admitted before, so that no limit of the key is asked. */
-  resumes(ceiling: TokenCeiling): void {
+  resumes(ceiling: TokenCeiling, rate?: RequestPrices): void {
     const { books } = this;
     this.#leaveResumed();
     this.isResuming = true;
-    this.demanded = { promptTokens: 0, ceiling };
+    this.demanded = { promptTokens: 0, ceiling, rate };
     if (books.length > 0) this.reservation = this.#parts.limits.occupy({ books, seat: newToken() });
   }
 

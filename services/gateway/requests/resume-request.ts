@@ -3,6 +3,7 @@ import type { AnswerJob, AnswerPosition } from "../jobs/resume-answer.ts";
 import { callerOf } from "../keys/authenticate.ts";
 import type { Endpoint, ModelExchange, InferenceDependencies } from "./endpoint.ts";
 import type { ReadRequest } from "./read-request.ts";
+import { pricesOf } from "./request-prices.ts";
 import { asksResumable, NumberedEvents, resumableHeader, resumesAnswer, staying } from "./resumable-answer.ts";
 import { readBody, take } from "./run-request.ts";
 import { sendAnswer, type Sending } from "./send-answer.ts";
@@ -40,8 +41,8 @@ function sendKept(
 function numberedFromEvent(endpoint: Endpoint, skipped: number): Endpoint {
   return {
     ...endpoint,
-    rendering(asked, requestId) {
-      const rendering = endpoint.rendering(asked, requestId);
+    rendering(asked, request) {
+      const rendering = endpoint.rendering(asked, request);
       const render: typeof rendering.render = (head, offer) =>
         new NumberedEvents(rendering.render(head, offer), offer, skipped);
       return { ...rendering, render };
@@ -89,7 +90,8 @@ export async function resumeAnswer(
     throw new Fault("invalid_value", { message: "An answer is resumed as a stream.", param: "stream" });
   take(exchange, { ...asked, body: new Uint8Array() }, dependencies);
   leaving.signal.throwIfAborted();
-  request.resumes(asked.ceiling);
+  const { targets } = request.work;
+  request.resumes(asked.ceiling, pricesOf({ promptTokens: 0, targets }, dependencies.prices.table));
   const isNumbered = resumesAnswer(headers) || (asked.stream && asksResumable(headers));
   if (isNumbered) reply.header(resumableHeader, "1");
   const run = async (signal: AbortSignal): Promise<void> => {

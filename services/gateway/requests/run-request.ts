@@ -5,6 +5,7 @@ import { bodyWithImages } from "../images/image-fetcher.ts";
 import type { ModelExchange, InferenceDependencies } from "./endpoint.ts";
 import { nameIgnored } from "./ignored-fields.ts";
 import type { ReadRequest } from "./read-request.ts";
+import { pricesOf } from "./request-prices.ts";
 import { RequestWork } from "./request-work.ts";
 import { resolveModel } from "./resolve-model.ts";
 import { resumableHeader } from "./resumable-answer.ts";
@@ -89,8 +90,10 @@ async function admit(
   dependencies: InferenceDependencies,
 ): Promise<void> {
   const { promptTokens, tokens, ceiling, remoteImages } = asked;
-  const cost = endpoint.costOf?.(asked, request.key, dependencies);
-  const { limitStatus, fault } = await request.admit({ promptTokens, tokens, ceiling, ...cost }, leaving.signal);
+  const demanded = { promptTokens, tokens, ceiling, ...endpoint.costOf?.(asked, request.key, dependencies) };
+  const priced = { ...demanded, targets: request.work.targets, size: endpoint.sizeOf?.(asked) };
+  const rate = pricesOf(priced, dependencies.prices.table);
+  const { limitStatus, fault } = await request.admit({ ...demanded, rate }, leaving.signal);
   incoming.state.limitStatus = limitStatus;
   if (fault !== undefined) throw fault;
   if (remoteImages === undefined) return;

@@ -1,4 +1,5 @@
 import type { Log } from "#shared/process/log.ts";
+import { moneyText } from "#shared/money/money.ts";
 import { faultEntry, Fault } from "#shared/fault/fault.ts";
 import type { Resumable } from "#shared/protocol/frame-payload.ts";
 import { addReplyHeaders, TimedResponse, writeWhole } from "../http/timed-response.ts";
@@ -10,6 +11,7 @@ import { DeliveredAnswer } from "../jobs/continue-answer.ts";
 import { callerOf } from "../keys/authenticate.ts";
 import { allow } from "./allow.ts";
 import type { ModelExchange, InferenceDependencies, Rendering } from "./endpoint.ts";
+import { toldCost } from "./booked-tokens.ts";
 import { nameIgnored } from "./ignored-fields.ts";
 import { rateLimitLines } from "./limit-responses.ts";
 import type { ReadRequest } from "./read-request.ts";
@@ -31,6 +33,9 @@ const machineHeader = "x-trunkline-machine";
 /** Response header that names the model that gave the answer, if a route led to it. */
 const modelHeader = "x-trunkline-model";
 
+/** Tells the cost of a whole answer. */
+const costHeader = "x-trunkline-cost";
+
 /**
  * Runs the job of a request and sends its answer. A failure before its first piece is thrown, and becomes an answer with a
  * status. A later failure is reported inside the stream.
@@ -43,7 +48,10 @@ export function sendAnswer(
   const { endpoint, request, leaving } = exchange;
   const { asked } = sending;
   leaving.signal.throwIfAborted();
-  const rendering = endpoint.rendering(asked, request.id);
+  const rendering = endpoint.rendering(asked, {
+    id: request.id,
+    costOf: (usage) => toldCost(request, usage, dependencies),
+  });
   return (asked.stream ? sendStream : sendWhole)(exchange, { ...sending, rendering }, dependencies);
 }
 
@@ -110,6 +118,8 @@ async function sendWhole(
   if (change !== undefined) writer.changeLast(change);
   await request.ended(200);
   const lines = rateLimitLines(reply.request);
+  const { cost } = request.facts.answer ?? {};
+  if (cost !== undefined) lines.push(costHeader, moneyText(cost, dependencies.prices.currency));
   lines.push("content-type", media);
   writeWhole(reply, lines, writer.bytes());
 }

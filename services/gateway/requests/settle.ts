@@ -7,12 +7,13 @@ import type { AnswerCourse } from "../jobs/answer-course.ts";
 import type { AnswerMeter } from "../jobs/answer-parts.ts";
 import type { Reservation, RunningRequest } from "../limits/limits.ts";
 import type { Settlements } from "../limits/settlements.ts";
+import { believed, bookedCost, type BookedCounts, type Demanded, reportedTokens, windowOf } from "./booked-tokens.ts";
 import type { EarlyLimits } from "./limit-responses.ts";
 import { type EndedRecord, type RecordedRefusals, recordOf, type RequestSender } from "./record-request.ts";
 import { resumesAnswer } from "./resumable-answer.ts";
 import type { RequestFacts, RequestOutcome } from "../http/request-state.ts";
 import { budgetPeriodAt } from "../limits/judge-demand.ts";
-import { clampTokens, windowTokensMax, type TokenCeiling, type TokenCounts } from "../limits/token-estimates.ts";
+import type { TokenCounts } from "../limits/token-estimates.ts";
 
 /** The wish of a client, by the model's name. */
 export interface AskedModel {
@@ -21,15 +22,6 @@ export interface AskedModel {
   /** The name, if a route leads from it to models; and the first of these models. */
   readonly routed?: string | undefined;
   readonly routedTo?: string | undefined;
-}
-
-/** The terms on which a request was admitted. */
-export interface Demanded {
-  readonly promptTokens: number;
-  /** The most tokens that a machine may report for the request; more is not believed. */
-  readonly ceiling: TokenCeiling;
-  /** The price of a second of a recording, whose server may report its length in place of tokens. */
-  readonly tokensPerSecond?: number | undefined;
 }
 
 /** A request as it is booked, logged and recorded. */
@@ -81,8 +73,9 @@ export function settle(request: ToldRequest & RunningRequest, parts: SettleParts
   const { machine, tried } = answer;
   const reported = reportedTokens(request);
   const counted = believed(request, reported);
-  const facts = factsOf(request, counted);
-  const usage = usageRow(request, counted, outcome, parts);
+  const booked = { ...counted, cost: bookedCost(request, counted, parts) };
+  const facts = factsOf(request, booked);
+  const usage = usageRow(request, booked, outcome, parts);
   if (reservation !== undefined && machine === undefined) early?.forget(reservation.held);
   const refusedBefore = outcome !== "ok" && tried.length === 0 ? recorded?.refused(request.key.id) : 0;
   const isRecorded = recorded !== undefined && refusedBefore !== undefined;
@@ -106,7 +99,9 @@ export function usedNow(request: ToldRequest, parts: SettleParts): UsageRow | un
   if (machine === undefined) return undefined;
   const taken = believed(request, reportedTokens(request));
   const completionTokens = Math.min(taken.completionTokens, Math.max(0, toldTokens - countedTokens));
-  return usageRow(request, { ...taken, completionTokens }, request.outcome ?? "gateway_lost", parts);
+  const counted = { ...taken, completionTokens };
+  const booked = { ...counted, cost: bookedCost(request, counted, parts) };
+  return usageRow(request, booked, request.outcome ?? "gateway_lost", parts);
 }
 
 /** Returns the record of a request for that case, as JSON; undefined where none are kept. */
@@ -144,60 +139,10 @@ function tellNotBelieved(
 /** Outcomes of requests whose model may never have existed. */
 const inventedIn: ReadonlySet<string> = new Set(["model_not_found", "backend_unavailable", "client_closed"]);
 
-/** Outcomes of requests that their own side gave up while a machine may have worked for them. */
-const leftIn: ReadonlySet<string> = new Set([
-  "client_closed",
-  "slow_client",
-  "key_invalid",
-  "key_expired",
-  "cancelled_by_operator",
-]);
-
-/** Returns the tokens that are booked, logged and measured. A machine is believed up to what is possible. */
-function believed(told: ToldRequest, reported: TokenCounts): TokenCounts {
-  if (told.demanded === undefined) return reported;
-  const counted = clampTokens(reported, told.demanded.ceiling, windowOf(told));
-  const isPossible =
-    reported.promptTokens === counted.promptTokens && reported.completionTokens === counted.completionTokens;
-  return isPossible ? reported : counted;
-}
-
-/**
- * Returns the usage that the machine reported. Without a report, it counts the tokens that were delivered. For a
- * whole answer that was left early, it counts the tokens that the machine had made. The prompt then counts as it was
- * estimated, if a machine worked on it.
- */
-function reportedTokens(told: ToldRequest): TokenCounts {
-  const { answer, outcome, demanded, asked } = told;
-  const { promptTokens: estimated = 0, tokensPerSecond: perSecond, ceiling } = demanded ?? {};
-  const { usage, outputTokens, madeTokens, firstAtMs, countedTokens, isMoved } = answer;
-  if (countedTokens !== undefined) {
-    const completionTokens = Math.max(0, (usage?.completionTokens ?? outputTokens) - countedTokens);
-    return { promptTokens: 0, completionTokens };
-  }
-  if (usage?.seconds !== undefined && perSecond !== undefined)
-    return { promptTokens: Math.ceil(usage.seconds * perSecond), completionTokens: 0 };
-  if (usage !== undefined) return { promptTokens: usage.promptTokens, completionTokens: usage.completionTokens };
-  const most = windowOf(told) * (ceiling?.prompts ?? 1);
-  // A recording of silence has an empty text, which comes without a token.
-  const isOver = firstAtMs !== undefined || outcome === "ok";
-  const worked = leftIn.has(outcome ?? "client_closed") && answer.hasBegun;
-  return {
-    promptTokens: isOver || worked || isMoved ? Math.min(estimated, most) : 0,
-    completionTokens:
-      worked && asked?.streamed !== true && !isMoved ? Math.max(outputTokens, madeTokens) : outputTokens,
-  };
-}
-
-/** Returns the context window up to which a machine is believed. */
-function windowOf({ answer }: Pick<ToldRequest, "answer">): number {
-  return Math.min(answer.window ?? windowTokensMax, windowTokensMax);
-}
-
 /** Returns the row of a request in the books as it would be written now. */
 function usageRow(
   told: ToldRequest,
-  { promptTokens, completionTokens }: TokenCounts,
+  { promptTokens, completionTokens, cost = 0 }: BookedCounts,
   outcome: RequestOutcome,
   { clock, external }: Pick<SettleParts, "clock" | "external">,
 ): UsageRow {
@@ -228,7 +173,7 @@ function usageRow(
     answered: firstAtMs === undefined ? 0 : 1,
     firstTokenMs: firstAtMs === undefined ? 0 : Math.round(firstAtMs - startedAtMs),
     durationMs: Math.round(clock.now() - startedAtMs),
-    cost: 0,
+    cost,
   };
 }
 
@@ -243,7 +188,7 @@ function bookedModel({ answer, asked }: ToldRequest, outcome: RequestOutcome): s
 }
 
 /** Returns the facts of a request for its log line, its metrics and its record. */
-export function factsOf(told: ToldRequest, counted = believed(told, reportedTokens(told))): RequestFacts {
+export function factsOf(told: ToldRequest, counted: BookedCounts = believed(told, reportedTokens(told))): RequestFacts {
   const { tried, machine, model, failovers, acceptedAtMs, loadWaitMs } = told.answer;
   const since = (atMs: number | undefined): number | undefined =>
     atMs === undefined ? undefined : atMs - told.startedAtMs;

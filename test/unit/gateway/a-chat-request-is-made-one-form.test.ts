@@ -13,7 +13,7 @@ test("a chat request needs a model and messages only", () => {
     stream: false,
     imageParam: undefined,
     ignored: [],
-    form: { includeUsage: false, custom: [], sentNames: {} },
+    form: { includeUsage: false, tellsCost: false, custom: [], sentNames: {} },
     body: { messages: [hello] },
   });
 });

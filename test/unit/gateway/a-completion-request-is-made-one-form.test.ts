@@ -10,7 +10,7 @@ test("a legacy completion request needs a model and a prompt, and gets sixteen t
     model: "llama3",
     stream: false,
     ignored: [],
-    form: { includeUsage: false, sentNames: {} },
+    form: { includeUsage: false, tellsCost: false, sentNames: {} },
     body: { prompts: ["Once"], max_tokens: 16 },
   });
 });

@@ -13,7 +13,7 @@ import {
   assertSchemaSize,
   invalidValue,
   stopStrings,
-  streamChoice,
+  completionChoice,
   refuseFields,
   type UnsupportedFields,
 } from "../../requests/request-fields.ts";
@@ -125,7 +125,7 @@ export function readChatRequest(input: Record<string, unknown>): ReadChatRequest
     dropNullsAt(input, ["tools.function", "tools.custom", "response_format.json_schema"]);
   if (Array.isArray(input["messages"])) input["messages"].forEach(prepareMessage);
   const { value, ignored } = readShape(chatRequest, input);
-  const { stream, includeUsage } = streamChoice(value);
+  const { stream, ...usage } = completionChoice(value);
   checkTogether(value);
   const tools = value.tools || value.tool_choice ? readTools(value) : noTools;
   const { body, sentNames } = bodyOf(value, tools);
@@ -135,7 +135,7 @@ export function readChatRequest(input: Record<string, unknown>): ReadChatRequest
     body,
     ...lookThrough(value.messages, body),
     ignored: [...ignored, ...tools.ignored],
-    form: { includeUsage, sentNames, custom: tools.custom },
+    form: { ...usage, sentNames, custom: tools.custom },
   };
 }
 
@@ -155,7 +155,7 @@ function prepareMessage(message: unknown, index: number): void {
  * every remaining field has a value.
  */
 function bodyOf(request: ChatRequest, { chosen }: ChatTools) {
-  const { model: _m, stream: _s, stream_options: _o, max_completion_tokens: current, ...rest } = request;
+  const { model: _m, stream: _s, stream_options: _o, usage: _u, max_completion_tokens: current, ...rest } = request;
   const { messages, stop, tools: _t, tool_choice: _c, response_format: format, ...others } = rest;
   const isPlain = !Object.keys(others).some((field) => runtimeFields.has(field));
   const { fields, sentNames } = isPlain ? { fields: {}, sentNames: {} } : innerChatFields(request);

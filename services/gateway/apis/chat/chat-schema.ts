@@ -11,7 +11,7 @@ import {
   userMessage,
 } from "#shared/protocol/job-bodies.ts";
 import { modelId } from "#shared/protocol/model.ts";
-import { imageDetail, samplingFields, streamFields, verbosity } from "../../requests/request-fields.ts";
+import { costField, imageDetail, samplingFields, streamFields, verbosity } from "../../requests/request-fields.ts";
 import type { UnsupportedFields } from "../../requests/request-fields.ts";
 import { messagesMax } from "../../chats/read-chat.ts";
 import { outerToolChoice } from "../../chats/request-tools.ts";
@@ -82,6 +82,7 @@ export const chatRequest = z.object({
   model: modelId,
   messages: z.array(outerMessage).min(1).max(messagesMax),
   ...streamFields,
+  ...costField,
   tools: z.array(chatTool).max(toolsMax).nullish(),
   tool_choice: outerToolChoice.nullish(),
   parallel_tool_calls: inner.parallel_tool_calls.nullable(),

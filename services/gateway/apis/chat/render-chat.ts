@@ -6,14 +6,23 @@ import { limits } from "#shared/protocol/limits.ts";
 import type { AnswerHead } from "../../jobs/answer-parts.ts";
 import { type ChatCall, customInput } from "../../chats/custom-tools.ts";
 import type { ChatForm } from "../../chats/read-chat.ts";
-import { ChunkStream, inClientWords, plainRendering, WholeCompletion } from "../../chats/render-completions.ts";
+import {
+  ChunkStream,
+  inClientWords,
+  plainRendering,
+  WholeCompletion,
+  withCost,
+} from "../../chats/render-completions.ts";
 import type { ContentEvent, FoldedChoice } from "../../chats/render-completions.ts";
-import type { Rendering } from "../../requests/endpoint.ts";
+import type { RenderedRequest, Rendering } from "../../requests/endpoint.ts";
 import type { ReadRequest } from "../../requests/read-request.ts";
 import type { ChatCompletionForm } from "./chat-request.ts";
 
 /** Returns the rendering of an answer to a chat request. */
-export function renderChat({ form, stream }: ReadRequest<ChatCompletionForm & ChatForm>): Rendering {
+export function renderChat(
+  { form, stream }: ReadRequest<ChatCompletionForm & ChatForm>,
+  request: RenderedRequest,
+): Rendering {
   const { includeUsage, sentNames } = form;
   const custom = new Set(form.custom);
   const render: Rendering["render"] = (head) => {
@@ -22,7 +31,7 @@ export function renderChat({ form, stream }: ReadRequest<ChatCompletionForm & Ch
     const begin = custom.size > 0 ? () => customChoice(custom) : () => new ChatChoice();
     return new WholeCompletion(head, { object: "chat.completion", begin });
   };
-  return inClientWords(form, plainRendering(render, sentNames));
+  return withCost(form, request, inClientWords(form, plainRendering(render, sentNames)));
 }
 
 /**

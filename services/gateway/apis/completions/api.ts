@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { finishReasons } from "#shared/protocol/answer-events.ts";
-import { plainRendering } from "../../chats/render-completions.ts";
+import { plainRendering, withCost } from "../../chats/render-completions.ts";
+import type { Rendering } from "../../requests/endpoint.ts";
 import type { ReadRequest } from "../../requests/read-request.ts";
 import type { CompletionForm } from "../../chats/runtime-fields.ts";
 import type { Api } from "../api.ts";
@@ -44,8 +45,12 @@ export const api: Api = {
       kind: "completion",
       path: "/completions",
       idPrefix: "cmpl-",
-      rendering: ({ form: { includeUsage, sentNames }, stream }: ReadRequest<CompletionForm>) =>
-        plainRendering((head) => (stream ? new TextChunks(head, includeUsage) : textCompletion(head)), sentNames),
+      rendering({ form, stream }: ReadRequest<CompletionForm>, request) {
+        const { includeUsage, sentNames } = form;
+        const render: Rendering["render"] = (head) =>
+          stream ? new TextChunks(head, includeUsage) : textCompletion(head);
+        return withCost(form, request, plainRendering(render, sentNames));
+      },
     },
   ],
 };

@@ -15,8 +15,9 @@ import {
   refuseTokens,
   samplingFields,
   stopStrings,
+  completionChoice,
+  costField,
   streamFields,
-  streamChoice,
   refuseFields,
   type UnsupportedFields,
 } from "../../requests/request-fields.ts";
@@ -31,6 +32,7 @@ export const completionRequest = z.object({
   model: modelId,
   prompt: z.union([z.string(), z.array(z.string()).min(1).max(completionsMax)]),
   ...streamFields,
+  ...costField,
   suffix: z.string().nullish(),
   echo: inner.echo.nullable(),
   max_tokens: inner.max_tokens.nullable(),
@@ -95,13 +97,13 @@ export function readCompletionRequest(input: Record<string, unknown>): Translate
   const { value, ignored } = readShape(completionRequest, input);
   checkTogether(value);
   const { fields, sentNames } = innerSampling(value);
-  const { stream, includeUsage } = streamChoice(value);
+  const { stream, ...usage } = completionChoice(value);
   return {
     model: value.model,
     stream,
     body: { ...bodyOf(value, isUnlimited), ...fields } as CompleteBody,
     ignored,
-    form: { includeUsage, sentNames },
+    form: { ...usage, sentNames },
   };
 }
 
@@ -109,7 +111,7 @@ export function readCompletionRequest(input: Record<string, unknown>): Translate
  * Returns the job body. `readCompletionRequest` has already removed null fields, so every remaining field has a value.
  */
 function bodyOf(request: CompletionRequest, isUnlimited: boolean): CompleteBody {
-  const { model: _m, stream: _s, stream_options: _o, best_of: _b, prompt, suffix, stop, ...same } = request;
+  const { model: _m, stream: _s, stream_options: _o, usage: _u, best_of: _b, prompt, suffix, stop, ...same } = request;
   const limit = isUnlimited ? {} : { max_tokens: maxTokensByDefault };
   const body = { ...limit, ...withoutRuntimeFields(same), prompts: [prompt].flat(), ...stopStrings(stop) };
   return suffix ? { ...body, suffix } : body;

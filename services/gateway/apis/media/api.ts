@@ -3,7 +3,7 @@ import type { Endpoint, InferenceDependencies } from "../../requests/endpoint.ts
 import type { ReadRequest } from "../../requests/read-request.ts";
 import type { Api } from "../api.ts";
 import { describeAudio, describeImages, describeModerations } from "./describe.ts";
-import { type MediaPrices, priceOf } from "./media-price.ts";
+import { type MediaPrices, pricedSize, priceOf } from "./media-price.ts";
 import { type MediaAnswer, type MediaEndpoint, mediaEndpoints } from "./media-request.ts";
 import { ofMedia } from "./render-media.ts";
 
@@ -21,6 +21,7 @@ const endpointOf = ([kind, { path, takesForm }]: [string, MediaEndpoint]): Endpo
   costOf({ form, ceiling }: ReadRequest<MediaAnswer>, key: KeyRecord, { mediaPrices: prices }: InferenceDependencies) {
     return form.size && priceOf(form.size, { key, prices, ceiling });
   },
+  sizeOf: ({ form }: ReadRequest<MediaAnswer>) => form.size && pricedSize(form.size),
 });
 
 /** OpenAI's endpoints for speech, images and moderations. */

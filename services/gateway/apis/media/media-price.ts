@@ -1,5 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { MediaBody } from "#shared/protocol/media-body.ts";
+import type { PricedSize } from "#shared/prices/cost.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import type { TokenCeiling } from "../../limits/token-estimates.ts";
 
@@ -35,6 +36,16 @@ function textOf(input: unknown): string {
   return String(typeof input === "object" ? (Object(input).text ?? "") : input);
 }
 
+/** Returns the size of a request as money is charged for it. Characters have no price of their own. */
+export function pricedSize({ unit, count }: MediaSize): PricedSize {
+  const [seconds, images] = [unit === "second" ? count : 0, unit === "image" ? count : 0];
+  return { seconds: Math.ceil(seconds), secondsMax: Math.ceil(secondsMaxOf(seconds)), images };
+}
+
+function secondsMaxOf(count: number): number {
+  return Math.max(1, (count * recordedBytesPerSecond) / recordedBytesPerSecondMin);
+}
+
 interface Pricing {
   readonly key: Pick<KeyRecord, "limits">;
   readonly prices: MediaPrices;
@@ -50,8 +61,7 @@ export function priceOf({ unit, count }: MediaSize, { key: { limits }, prices, c
   if (each !== undefined) {
     const tokens = Math.ceil(each * count);
     const isTimed = unit === "second";
-    const secondsMax = Math.max(1, (count * recordedBytesPerSecond) / recordedBytesPerSecondMin);
-    const promptTokens = isTimed ? Math.ceil(each * secondsMax) : Math.max(ceiling.promptTokens, tokens);
+    const promptTokens = isTimed ? Math.ceil(each * secondsMaxOf(count)) : Math.max(ceiling.promptTokens, tokens);
     const tokensPerSecond = isTimed ? each : undefined;
     return { promptTokens: tokens, tokens, ceiling: { ...ceiling, promptTokens }, tokensPerSecond };
   }

@@ -13,7 +13,7 @@ const messages: Endpoint = {
   path: "/messages",
   idPrefix: "msg_",
   isResumable: true,
-  rendering: ({ form, stream: streamed }: ReadRequest<ChatForm>, requestId) =>
+  rendering: ({ form, stream: streamed }: ReadRequest<ChatForm>, { id: requestId }) =>
     inClientWords(form, renderMessage({ streamed, requestId })),
 };
 
