@@ -55,6 +55,9 @@ export type TermRow = Row &
 /** The loads a minute of a key without a limit for them, on machines whose agent decides what is loaded. */
 export const loadsPerMinuteDefault = 6;
 
+/** The common part of the terms for each end user. */
+const ofEndUsers = { leftOut: true, since: "0.3.0", needs: "end_users" } as const;
+
 export const keyTerms = {
   machines: {
     kind: "machines",
@@ -164,10 +167,8 @@ export const keyTerms = {
     title: "Requests a minute of each user",
     words: "requests a minute of each end user at most",
     label: "per user rpm",
-    leftOut: true,
     max: 1_000_000,
-    since: "0.3.0",
-    needs: "end_users",
+    ...ofEndUsers,
   },
   per_user_budget: {
     kind: "budget",
@@ -176,9 +177,7 @@ export const keyTerms = {
     words: "tokens of each end user a calendar day or month (UTC)",
     example: "100k/day",
     label: "per user budget",
-    leftOut: true,
-    since: "0.3.0",
-    needs: "end_users",
+    ...ofEndUsers,
   },
   per_user_spend: {
     kind: "money",
@@ -187,9 +186,7 @@ export const keyTerms = {
     words: "money of each end user a calendar day or month (UTC), in the currency of the site",
     example: "2/day",
     label: "per user spend",
-    leftOut: true,
-    since: "0.3.0",
-    needs: "end_users",
+    ...ofEndUsers,
   },
 } as const satisfies Readonly<Record<string, TermRow>>;
 

@@ -379,7 +379,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/gateway/metrics": 720,
   "services/gateway/openapi": 560,
   "services/gateway/operations": 2_290,
-  "services/gateway/people": 140,
+  "services/gateway/people": 130,
   "services/gateway/placing": 260,
   "services/gateway/requests": 4_160,
   "services/gateway/routing": 2_800,

@@ -40,16 +40,14 @@ interface EndUserBooksOptions {
 const shownCharactersMax = 64;
 /** End users that a gateway remembers as noted. Beyond it they are noted again. */
 const notedMax = 200_000;
-/** End users that get books while the store is away, and the time between two attempts to reach it. */
-const unnotedMax = 10_000;
+/** The time between two attempts while the store is away. Users have books of their own meanwhile. */
 const noteAgainMs = 1_000;
 
 /** The books of the end users of apps' keys. An end user is believed for a key whose record says so, and for no other. */
 export class EndUserBooks {
   readonly #options: EndUserBooksOptions;
-  /** The end users that were noted on the day, and those that could not be. */
+  /** The end users that were noted on the day. */
   readonly #noted = new Set<string>();
-  readonly #unnoted = new Set<string>();
   #dayAtMs = 0;
   #failedAtMs = -Infinity;
 
@@ -90,27 +88,20 @@ export class EndUserBooks {
     if (dayAtMs !== this.#dayAtMs || this.#noted.size >= notedMax) this.#noted.clear();
     this.#dayAtMs = dayAtMs;
     if (this.#noted.has(endUser)) return endUser;
-    const others = `${key.id}:${otherEndUsers}`;
-    if (clock.now() - this.#failedAtMs < noteAgainMs) return this.#takesUnnoted(endUser) ? endUser : others;
+    if (clock.now() - this.#failedAtMs < noteAgainMs) return endUser;
     const shown = onOneLine(name.slice(0, shownCharactersMax));
     const sealed = seal(Buffer.from(shown), peppers.current.endUsersKey(key.id), endUser);
     const isMonthly = key.perUserBudget?.per === "month" || key.perUserSpend?.per === "month";
     const periodAtMs = budgetPeriodAt(isMonthly ? "month" : "day", nowMs).beginsAtMs;
     try {
-      if (!(await endUsers.note({ keyId: key.id, digest, sealed, dayAtMs, periodAtMs }))) return others;
+      if (!(await endUsers.note({ keyId: key.id, digest, sealed, dayAtMs, periodAtMs })))
+        return `${key.id}:${otherEndUsers}`;
+      if (dayAtMs === this.#dayAtMs) this.#noted.add(endUser);
     } catch (error) {
       if (Fault.from(error).code !== "backend_unavailable") throw error;
       this.#failedAtMs = clock.now();
-      return this.#takesUnnoted(endUser) ? endUser : others;
     }
-    this.#unnoted.clear();
-    this.#noted.add(endUser);
     return endUser;
-  }
-
-  #takesUnnoted(endUser: string): boolean {
-    if (this.#unnoted.size < unnotedMax) this.#unnoted.add(endUser);
-    return this.#unnoted.has(endUser);
   }
 }
 

@@ -85,17 +85,12 @@ test("all users of a key for whom the store has no place share one book", async 
 test("users have books of their own while the store is away, and it is asked no more than once a second", async () => {
   const { enter, store, notes, clock } = gateway();
   store.answer = "away";
-  const users = await Promise.all(
-    Array.from({ length: 10_010 }, async (_, count) => (await enter(`${count}`)).endUser),
-  );
-  expect(new Set(users).size).toBe(10_001);
-  expect(notes.length).toBeLessThanOrEqual(10_010);
-  const asked = notes.length;
-  await enter("0");
-  expect(notes.length).toBe(asked);
+  const users: (string | undefined)[] = [];
+  for (const name of ["anna", "bert", "anna"]) users.push((await enter(name)).endUser);
+  expect([new Set(users).size, notes.length]).toEqual([2, 1]);
   store.answer = "noted";
   clock.advance(1_000);
-  expect((await enter("another")).endUser).not.toContain("others");
+  expect([(await enter("anna")).endUser, notes.length]).toEqual([users[0], 2]);
 });
 
 const user = "anna@example.org";
