@@ -2,8 +2,9 @@ import { type Command, Option } from "commander";
 import { z } from "zod";
 import { runOn } from "#shared/admin/run-on.ts";
 import { recordOperations } from "#shared/admin/record-operations.ts";
+import { printOf } from "#shared/records/person-record.ts";
 import { namesOfKeys } from "#shared/records/find-keys.ts";
-import { amountsText } from "#shared/money/money.ts";
+import { amountsText, noCurrency } from "#shared/money/money.ts";
 import { commaList, wholeNumber } from "#shared/process/config.ts";
 import { daysAsked } from "#shared/usage/days-asked.ts";
 import { usageKeptDays } from "#shared/usage/usage.ts";
@@ -85,15 +86,16 @@ ${whichStoreHelp}`)
       const { count: _, ...days } = daysAsked(asked, clock.wall());
       const query = { ...days, key, by: by.find(isCut) };
       const { data: rows, unread } = await runOn(store, recordOperations.readUsage, { query });
-      const names = await namesOfKeys(store.keys);
-      const nameOf: NameOf = (keyId) => names.get(keyId ?? "");
-      const users = new Map(rows.map(({ user, user_name: name }) => [user ?? null, name]));
+      const names: Names = {
+        key: await namesOfKeys(store.keys),
+        person: new Map((await store.people.list()).map(({ name, called }) => [name, called])),
+        user: new Map(rows.map(({ user, user_name: name }) => [user ?? "", name ?? undefined])),
+      };
       const [sums, total] = [sumUsage(rows, by), totalUsage(rows)];
       const shownUsage = query.by === undefined ? withMeans : withoutTimes;
       const shown = sums.map(({ part, ...figures }) => ({
         ...part,
-        ...(part.key === undefined ? {} : { name: nameOf(part.key) ?? null }),
-        ...(part.user === undefined ? {} : { user_name: users.get(part.user) ?? null }),
+        ...namesIn(part, names),
         ...shownUsage(figures),
       }));
       const lines = rows.length === 0 ? [] : [...sums, total];
@@ -101,10 +103,10 @@ ${whichStoreHelp}`)
         answer: { ...days, usage: shown, total: shownUsage(total) },
         ...listed(
           [
-            ...leftColumns(by, nameOf, (user) => users.get(user ?? null) ?? user),
+            ...leftColumns(by, names),
             ...countColumns,
             ...(query.by === undefined ? meanColumns : []),
-            ...costColumn(lines),
+            ...costColumn(lines, store.currency),
           ],
           lines,
           `Nothing was used from ${days.from} to ${days.to}.`,
@@ -120,22 +122,28 @@ const textWidthMax = 40;
 
 /** A sum of usage, or the total, which has no part. */
 type UsageLine = UsageFigures & Partial<Pick<SummedUsage, "part">>;
-type NameOf = (keyId: string | null | undefined) => string | undefined;
+/** The names of keys, of people and of end users; a removed one has none. */
+type Names = Readonly<Record<"key" | "person" | "user", ReadonlyMap<string, string | undefined>>>;
+const nameFields = { key: "name", person: "person_name", user: "user_name" } as const;
+
+/** Returns the names of the parts for JSON output. */
+function namesIn(part: SummedUsage["part"], names: Names): object {
+  const named = (["key", "person", "user"] as const).filter((each) => part[each] !== undefined);
+  return Object.fromEntries(named.map((each) => [nameFields[each], names[each].get(part[each] ?? "") ?? null]));
+}
 
 /** Returns the columns that name the parts, in the order of `by`. The first one has the word for the total. */
-function leftColumns(
-  by: readonly AnyUsagePart[],
-  nameOf: NameOf,
-  userOf: (user: string | null | undefined) => string | null | undefined,
-): readonly TextColumn<UsageLine>[] {
+function leftColumns(by: readonly AnyUsagePart[], names: Names): readonly TextColumn<UsageLine>[] {
   const headings = by.flatMap((part) => (part === "key" ? (["key", "name"] as const) : [part]));
   return headings.map((heading, at): TextColumn<UsageLine> => {
     const cell = ({ part }: UsageLine): string => {
       if (part === undefined) return at === 0 ? "total" : "";
-      const text = heading === "name" ? nameOf(part.key) : heading === "user" ? userOf(part.user) : part[heading];
-      return cutText(text ?? "-", textWidthMax);
+      if (heading === "name") return cutText(names.key.get(part.key ?? "") ?? "-", textWidthMax);
+      const value = part[heading] ?? "-";
+      if (heading === "person") return cutText(names.person.get(value) ?? printOf(value), textWidthMax);
+      return cutText((heading === "user" && names.user.get(value)) || value, textWidthMax);
     };
-    return heading === "name" || heading === "model" ? [heading, cell, "wrap"] : [heading, cell];
+    return ["name", "model", "person", "user"].includes(heading) ? [heading, cell, "wrap"] : [heading, cell];
   });
 }
 
@@ -151,10 +159,10 @@ const meanColumns: readonly TextColumn<UsageLine>[] = [
 ];
 
 /** Returns a column of costs with their points below each other, where anything had a cost. */
-function costColumn(lines: readonly UsageLine[]): readonly TextColumn<UsageLine>[] {
+function costColumn(lines: readonly UsageLine[], currency: string | undefined): readonly TextColumn<UsageLine>[] {
   if (lines.every(({ cost }) => cost === 0)) return [];
   const texts = new Map(amountsText(lines.map(({ cost }) => cost)).map((text, at) => [lines[at], text]));
-  return [["cost", (line) => texts.get(line) ?? "", "right"]];
+  return [[currency === noCurrency ? "cost" : `cost ${currency}`, (line) => texts.get(line) ?? "", "right"]];
 }
 
 function meanText(ms: number | null): string {

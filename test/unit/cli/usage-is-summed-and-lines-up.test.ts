@@ -214,6 +214,34 @@ total          46       4     46,000       4,600  500.012346
   );
 });
 
+test("usage by person has the names of people, and the beginning of the id of one who was removed", async () => {
+  const { usage, inStore, issue } = await commandLine();
+  await issue();
+  const [anna, gone] = ["a".repeat(64), "b".repeat(64)];
+  const of = { issuer: "https://id.example", subject: "1", claims: [], signedInAt: 0, createdAt: 0, changedAt: 0 };
+  await inStore(async (store) => {
+    const entry = { at: 0, action: "person_signed_in", name: anna, person: anna, by: "test" } as const;
+    await store.people.write({ name: anna, version: 1, called: "Anna", ...of }, entry);
+    await book(store, [
+      { ...row("2026-01-01", "k", "llama3.2", 2), person: anna },
+      { ...row("2026-01-01", "k", "llama3.2", 1), person: gone },
+    ]);
+  });
+  const { out } = await usage("--by", "person");
+  expect(out.split("\n").map((line) => line.split(/ {2,}/)[0])).toEqual([
+    "person",
+    "Anna",
+    "bbbbbbbbbbbb",
+    "total",
+    "",
+  ]);
+  const { usage: sums } = JSON.parse((await usage("--by", "person", "--json")).out);
+  expect(sums).toMatchObject([
+    { person: anna, person_name: "Anna" },
+    { person: gone, person_name: null },
+  ]);
+});
+
 test("without usage there is nothing on standard output, and in JSON there are no rows", async () => {
   const { usage } = await commandLine();
   expect(await usage()).toEqual({
