@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { RequestRecord } from "#shared/requests/request-record.ts";
 import { openRequests } from "#shared/requests/request-records.ts";
 import { readUsageBy } from "#shared/usage/usage-by-part.ts";
 import { addUsage, noUsage, openUsage, type UsageRow, workMetrics } from "#shared/usage/usage.ts";
@@ -21,6 +22,9 @@ test.skipIf(lentOnly("nats", "redis"))(
     const machines = { attic: ["scripted"], cellar: ["scripted"] };
     await using fleet = await BalancedFleet.start({ gateways: 2, machines });
     await using operator = await Operator.on({ redisUrl: fleet.redis.url });
+    const entry = { at: 0, action: "price_set", name: "scripted", price: "scripted", by: "test" } as const;
+    const price = { name: "scripted", version: 1, input: 200_000, output: 600_001, createdAt: 0, changedAt: 0 };
+    await operator.store.prices.write(price, entry);
     const load = fleet.load({
       wish: (index) => ({ tokens: 20 + (index % 80), delayMs: 5 + (index % 10), streamed: index % 4 > 0 }),
       pace: { atOnce: 16 },
@@ -48,8 +52,11 @@ test.skipIf(lentOnly("nats", "redis"))(
     // Those of the last second of a killed gateway are in no machine's row.
     expect(sumOf(ofMachines).completionTokens).toBeGreaterThan(total.completionTokens * 0.7);
     expect(total.completionTokens).toBeGreaterThanOrEqual(tokensServed);
-    let recorded = 0;
-    await openRequests(operator.store.state).visit({}, (record) => void (recorded += record.completionTokens));
-    expect(recorded).toBe(total.completionTokens);
+    const records: RequestRecord[] = [];
+    await openRequests(operator.store.state).visit({}, (record) => void records.push(record));
+    const sum = (of: (record: RequestRecord) => number) => records.reduce((all, record) => all + of(record), 0);
+    expect(sum(({ completionTokens }) => completionTokens)).toBe(total.completionTokens);
+    expect(sum(({ cost = 0 }) => cost)).toBe(total.cost);
+    expect(total.cost).toBeGreaterThan(tokensServed * 0.3);
   },
 );
