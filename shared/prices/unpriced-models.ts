@@ -11,6 +11,6 @@ export async function unpricedModels(
   { usage, nowMs }: { readonly usage: UsageRows; readonly nowMs: number },
 ): Promise<readonly string[]> {
   const { rows } = await usage.read(daysAsked({ days: askedDays }, nowMs));
-  const models = new Set(rows.flatMap(({ model }) => model ?? []));
-  return [...models].filter((model) => table.find(model, true) === undefined).toSorted();
+  const free = rows.filter(({ model, kind }) => model !== null && table.find(model, kind !== null) === undefined);
+  return [...new Set(free.map(({ model }) => model ?? ""))].toSorted();
 }

@@ -3,59 +3,57 @@ import { amountText } from "../money/money.ts";
 import { priceTermNames, type Prices } from "../prices/price-terms.ts";
 import type { Clock } from "../process/clock.ts";
 import type { Actor } from "./audit-entry.ts";
-import { retryConflicts } from "./key-store.ts";
+import { type KeyStore, retryConflicts } from "./key-store.ts";
 import { pricesMax, type PriceRecord, type PriceStore } from "./price-record.ts";
+import { type RecordReplaced, replaceRecord } from "./replace-record.ts";
 
-export interface PriceDependencies {
+interface PriceDependencies {
   readonly prices: PriceStore;
+  readonly keys: Pick<KeyStore, "awaitReplica">;
   readonly clock: Pick<Clock, "wall">;
   /** The actor that the audit trail names. */
   readonly actor: Actor;
 }
 
-const contended = "The price was changed at the same time. Try again.";
-
 /** Sets all prices of a model for every gateway, whatever they were before. */
-export async function setPrice(
-  name: string,
+export function setPrice(
+  price: string,
   given: Prices,
-  { prices, clock, actor }: PriceDependencies,
-): Promise<{ readonly outcome: "changed" | "unchanged"; readonly record: PriceRecord }> {
-  if (Object.values(given).length === 0) {
-    const message = `Missing prices: at least one of ${priceTermNames.join(", ")} is needed.`;
-    throw new Fault("missing_required_parameter", { message, param: "input" });
-  }
-  const attempt = async () => {
-    const before = await prices.find(name);
+  { prices, ...dependencies }: PriceDependencies,
+): Promise<RecordReplaced<PriceRecord>> {
+  const set = async (before: PriceRecord | undefined, at: number) => {
     const [now, was] = [textsOf(given), before && textsOf(before)];
-    if (before !== undefined && JSON.stringify(was) === JSON.stringify(now))
-      return { outcome: "unchanged", record: before } as const;
+    if (Object.keys(now).length === 0) {
+      const message = `Missing prices: at least one of ${priceTermNames.join(", ")} is needed.`;
+      throw new Fault("missing_required_parameter", { message, param: "input" });
+    }
     if (before === undefined && (await prices.list()).length >= pricesMax) {
       const message = `There are ${pricesMax} prices already (pricesMax): remove one first.`;
       throw new Fault("price_change_refused", { message });
     }
-    const at = clock.wall();
-    const none = Object.fromEntries(priceTermNames.map((term) => [term, undefined]));
-    const { version = 0, createdAt = at } = before ?? {};
-    const record = { ...before, ...none, ...given, name, version: version + 1, createdAt, changedAt: at };
-    const detail = { ...now, ...(was && { was }) };
-    const entry = { at, ...actor, action: "price_set", price: name, name, detail } as const;
-    return (await prices.write(record, entry)) === "written" ? ({ outcome: "changed", record } as const) : "conflict";
+    const each = Object.fromEntries(priceTermNames.map((term) => [term, given[term]]));
+    const after = { version: 1, createdAt: at, changedAt: at, ...before, name: price, ...each };
+    const entry = { ...aboutPrice(price), action: "price_set", detail: { ...now, ...(was && { was }) } } as const;
+    const isSame = before !== undefined && JSON.stringify(was) === JSON.stringify(now);
+    return { after: isSame ? before : after, entry };
   };
-  return retryConflicts(attempt, contended);
+  return replaceRecord(price, set, { store: prices, ...dependencies });
 }
 
 /** Removes the prices of a model for every gateway. Another price that fits the model holds from then on, or none. */
-export async function removePrice(name: string, { prices, clock, actor }: PriceDependencies): Promise<PriceRecord> {
+export async function removePrice(price: string, { prices, clock, actor }: PriceDependencies): Promise<PriceRecord> {
   const attempt = async () => {
-    const record = await prices.find(name);
-    if (record === undefined) throw priceUnknown(name);
+    const record = await prices.find(price);
+    if (record === undefined) throw priceUnknown(price);
     const detail = { was: textsOf(record) };
-    const entry = { at: clock.wall(), ...actor, action: "price_removed", price: name, name, detail } as const;
+    const entry = { at: clock.wall(), ...actor, ...aboutPrice(price), action: "price_removed", detail } as const;
     return (await prices.remove(record, entry)) === "written" ? record : "conflict";
   };
-  return retryConflicts(attempt, contended);
+  return retryConflicts(attempt, "The price was changed at the same time. Try again.");
 }
+
+/** The name of an entry of the trail has at most 100 characters. */
+const aboutPrice = (price: string) => ({ price, name: price.slice(0, 100) });
 
 function textsOf(prices: Prices): Readonly<Record<string, string>> {
   const given = priceTermNames.map((term) => [term, prices[term]] as const);

@@ -85,62 +85,42 @@ export class SqliteRecords<
   }
 }
 
-export function sqliteRoutes(database: StateDatabase): RecordStore<RouteRecord> {
+/** The names and records of a table, which has nothing else. */
+function namedRecords<Kept extends { readonly name: string; readonly version: number }>(
+  database: StateDatabase,
+  { table, noun, schema }: Pick<Table<Kept>, "noun" | "schema"> & { readonly table: string },
+): RecordStore<Kept> {
+  const statement = (...parts: readonly string[]) => Object.assign([...parts], { raw: parts });
+  const list = statement(`SELECT name, record FROM ${table} ORDER BY name`);
+  const find = statement(`SELECT record FROM ${table} WHERE name = `, "");
+  const put = statement(`INSERT OR REPLACE INTO ${table} (name, record) VALUES (`, ", ", ")");
+  const drop = statement(`DELETE FROM ${table} WHERE name = `, "");
   return new SqliteRecords(database, {
-    noun: "route",
-    schema: routeRecord,
-    list: (sql) => sql.all`SELECT name, record FROM routes ORDER BY name`,
-    find: (sql, name) => sql.get`SELECT record FROM routes WHERE name = ${name}`,
-    put: (sql, { name }, text) =>
-      sql.run`INSERT INTO routes (name, record) VALUES (${name}, ${text}) ON CONFLICT DO UPDATE SET record = ${text}`,
-    drop: (sql, name) => sql.run`DELETE FROM routes WHERE name = ${name}`,
+    noun,
+    schema,
+    list: (sql) => sql.all(list),
+    find: (sql, name) => sql.get(find, name),
+    put: (sql, { name }, text) => sql.run(put, name, text),
+    drop: (sql, name) => sql.run(drop, name),
   });
+}
+
+export function sqliteRoutes(database: StateDatabase): RecordStore<RouteRecord> {
+  return namedRecords(database, { table: "routes", noun: "route", schema: routeRecord });
 }
 
 export function sqliteKeeps(database: StateDatabase): RecordStore<KeepRecord> {
-  return new SqliteRecords(database, {
-    noun: "keep",
-    schema: keepRecord,
-    list: (sql) => sql.all`SELECT name, record FROM keeps ORDER BY name`,
-    find: (sql, name) => sql.get`SELECT record FROM keeps WHERE name = ${name}`,
-    put: (sql, { name }, text) =>
-      sql.run`INSERT INTO keeps (name, record) VALUES (${name}, ${text}) ON CONFLICT DO UPDATE SET record = ${text}`,
-    drop: (sql, name) => sql.run`DELETE FROM keeps WHERE name = ${name}`,
-  });
+  return namedRecords(database, { table: "keeps", noun: "keep", schema: keepRecord });
 }
 
 export function sqlitePrices(database: StateDatabase): RecordStore<PriceRecord> {
-  return new SqliteRecords(database, {
-    noun: "price",
-    schema: priceRecord,
-    list: (sql) => sql.all`SELECT name, record FROM prices ORDER BY name`,
-    find: (sql, name) => sql.get`SELECT record FROM prices WHERE name = ${name}`,
-    put: (sql, { name }, text) =>
-      sql.run`INSERT INTO prices (name, record) VALUES (${name}, ${text}) ON CONFLICT DO UPDATE SET record = ${text}`,
-    drop: (sql, name) => sql.run`DELETE FROM prices WHERE name = ${name}`,
-  });
+  return namedRecords(database, { table: "prices", noun: "price", schema: priceRecord });
 }
 
 export function sqliteTeams(database: StateDatabase): RecordStore<TeamRecord> {
-  return new SqliteRecords(database, {
-    noun: "team",
-    schema: teamRecord,
-    list: (sql) => sql.all`SELECT name, record FROM teams ORDER BY name`,
-    find: (sql, name) => sql.get`SELECT record FROM teams WHERE name = ${name}`,
-    put: (sql, { name }, text) =>
-      sql.run`INSERT INTO teams (name, record) VALUES (${name}, ${text}) ON CONFLICT DO UPDATE SET record = ${text}`,
-    drop: (sql, name) => sql.run`DELETE FROM teams WHERE name = ${name}`,
-  });
+  return namedRecords(database, { table: "teams", noun: "team", schema: teamRecord });
 }
 
 export function sqlitePeople(database: StateDatabase): RecordStore<PersonRecord> {
-  return new SqliteRecords(database, {
-    noun: "person",
-    schema: personRecord,
-    list: (sql) => sql.all`SELECT name, record FROM people ORDER BY name`,
-    find: (sql, name) => sql.get`SELECT record FROM people WHERE name = ${name}`,
-    put: (sql, { name }, text) =>
-      sql.run`INSERT INTO people (name, record) VALUES (${name}, ${text}) ON CONFLICT DO UPDATE SET record = ${text}`,
-    drop: (sql, name) => sql.run`DELETE FROM people WHERE name = ${name}`,
-  });
+  return namedRecords(database, { table: "people", noun: "person", schema: personRecord });
 }

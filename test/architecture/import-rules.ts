@@ -358,7 +358,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/agent/models": 2_140,
   "services/agent/runtimes": 7_970,
   "services/cli": 190,
-  "services/cli/commands": 4_490,
+  "services/cli/commands": 4_480,
   "services/cli/connect": 1_400,
   "services/cli/doctor": 1_070,
   "services/cli/service": 1_080,
@@ -398,6 +398,6 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "shared/records": 3_570,
   "shared/requests": 640,
   "shared/site": 590,
-  "shared/store": 2_540,
+  "shared/store": 2_520,
   "shared/usage": 550,
 };

@@ -6,6 +6,8 @@ import { refusalOf } from "../harness/endpoint.ts";
 import { FakeMediaServer } from "../harness/fake-media-server.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
 import { Operator } from "../harness/operator.ts";
+import { removePrice, setPrice } from "#shared/records/change-price.ts";
+import { until } from "../harness/until.ts";
 import { folderOfTests } from "../harness/temporary-folder.ts";
 
 const parts = new AsyncDisposableStack();
@@ -52,6 +54,22 @@ test.each<[string, string, FormData | object, number]>([
   await response.arrayBuffer();
   const booked = await operator.booked(record.id);
   expect(booked).toMatchObject({ promptTokens: tokens, completionTokens: 0 });
+});
+
+test("a recording and images cost money by their seconds and by their number", async () => {
+  const { endpoint, record } = await gateway.issue();
+  await setPrice("m", { second: 100, image: 20_000 }, { ...gateway.store, actor: { by: "the operator" } });
+  const told = async (path: string, body: FormData | object) => {
+    const response = await endpoint.post(path, body);
+    await response.arrayBuffer();
+    return response.headers.get("x-trunkline-cost");
+  };
+  const images = { model: "m", prompt: "A sky", n: 3 };
+  await until(() => told("/images/generations", images), { what: "the gateway to have the prices" });
+  expect(await told("/images/generations", images)).toBe("0.06 units");
+  expect(await told("/audio/transcriptions", recordingOf(8_000))).toBe("0.0001 units");
+  expect((await operator.booked(record.id)).cost % 20_000).toBe(100);
+  await removePrice("m", { ...gateway.store, actor: { by: "the operator" } });
 });
 
 test.each(["second", "second=", "second=-1", "minute=50", "second=50,", "image=1e3"])(

@@ -44,14 +44,8 @@ ${whichStoreHelp}`);
     .more("\nExample:\n  trunkline prices show 'qwen*'")
     .does(onStore, async (store, model: string, options: PriceOptions) => {
       const answer = await runOn(store, showPrice, { params: { price: nameOf(model, options) } });
-      const given = termsOf(answer);
-      const text = fieldLines([
-        ["price", answer.price],
-        ...given.map((term): Field => [term, `${answer[term]} ${store.currency} for ${priceTerms[term]}`]),
-        ["created", utcTime(answer.created_at)],
-        ["changed", utcTime(answer.changed_at)],
-      ]);
-      return { answer, text };
+      const fields = columns.map(([heading, cell]): Field => [heading, cell(answer)]);
+      return { answer, text: fieldLines(fields.filter(([, text]) => text !== "-")) };
     });
   ofOne(prices, "remove", "remove the prices of a model; another price that fits it holds then, or it is free")
     .more("\nExample:\n  trunkline prices remove 'qwen*'")

@@ -22,7 +22,7 @@ export interface Response {
 const jsonMedia = "application/json";
 const ofAnswers = ["x-request-id", "openai-processing-ms"];
 const ofKeys = Object.keys(answerHeaders).filter((name) => name.startsWith("x-ratelimit-"));
-const ofBodies = ["x-trunkline-ignored", "x-trunkline-machine", "x-trunkline-model"];
+const ofBodies = ["x-trunkline-ignored", "x-trunkline-machine", "x-trunkline-model", "x-trunkline-cost"];
 
 /** A URL may hold any character but encoded control characters. */
 const textInPath = { type: "string", pattern: "^[^\\x00-\\x1f\\x7f]+$" };

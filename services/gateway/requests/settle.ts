@@ -194,6 +194,7 @@ export function factsOf(told: ToldRequest, counted: BookedCounts = believed(told
     atMs === undefined ? undefined : atMs - told.startedAtMs;
   return {
     key: told.key.id,
+    team: told.key.team,
     model: told.asked?.model,
     streamed: told.asked?.streamed === true,
     outcome: told.outcome,

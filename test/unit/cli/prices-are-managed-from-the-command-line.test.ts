@@ -1,4 +1,7 @@
 import { expect, test } from "vitest";
+import { SqliteLimitsBook } from "../../../services/gateway/limits/open-limits.ts";
+import { lookAtPrices } from "../../../services/cli/doctor/price-check.ts";
+import { rowOf, settlementOf } from "../../contract/limits-book.contract.ts";
 import { commandLine } from "./command-line.ts";
 
 /** A command line on a store with a key. */
@@ -28,9 +31,8 @@ test("trunkline prices set, list, show and remove say what they did", async () =
       "model           input  cached  output  second  image   request  changed",
       "gpt-5 external      -       -       -       -      -  0.000001  2026-01-01 00:00:00Z",
       "qwen*            0.20    0.02    0.60       -      -         -  2026-01-01 00:00:00Z",
-      "price    gpt-5 external",
-      "request  0.000001 EUR for a request that is answered",
-      "created  2026-01-01 00:00:00Z",
+      "model    gpt-5 external",
+      "request  0.000001",
       "changed  2026-01-01 00:00:00Z",
       "gpt-5 external has no price of its own any more",
       "",
@@ -60,4 +62,27 @@ test("trunkline prices show and remove of an unknown price fail with the remedy"
   const { prices } = await siteOnCommandLine();
   for (const command of ["show", "remove"])
     await expect(prices(command, "m")).rejects.toMatchObject({ message: expect.stringContaining("prices list") });
+});
+
+test("the models that were asked for and have no price where they ran are named by the list and by doctor, once there is a price", async () => {
+  const { prices, inStore, clock } = await siteOnCommandLine();
+  const look = () => inStore((store) => lookAtPrices(store, clock));
+  expect(await look()).toMatchObject({ outcome: "skipped" });
+  const usage = [
+    rowOf({ day: "2025-12-31", model: "gpt-5" }),
+    rowOf({ day: "2025-12-31", model: "llama3.2", kind: "external" }),
+    rowOf({ day: "2025-12-31", model: null }),
+    rowOf({ day: "2025-11-01", model: "long-ago" }),
+  ];
+  await inStore(async ({ state }) => {
+    if (state.kind !== "sqlite") throw new Error("a command line has its store in a folder");
+    const settlement = settlementOf({ gateway: "a", usage });
+    await new SqliteLimitsBook(state.database, { clock }).settle(settlement);
+  });
+  await prices("set", "gpt-*", "--external", "--input", "1");
+  expect((await prices("list")).out).toContain("without a price, so free: gpt-5, llama3.2\n");
+  expect(await look()).toMatchObject({ outcome: "warning", finding: expect.stringContaining("gpt-5, llama3.2.") });
+  await prices("set", "*", "--input", "0");
+  expect((await prices("list")).out).not.toContain("without a price");
+  expect(await look()).toMatchObject({ outcome: "ok" });
 });

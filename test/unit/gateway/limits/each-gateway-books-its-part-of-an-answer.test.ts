@@ -3,6 +3,8 @@ import { beforeEach, expect, test, vi } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { AnswerRenderer } from "../../../../services/gateway/jobs/answer-parts.ts";
 import { resumedJob } from "../../../../services/gateway/jobs/resume-answer.ts";
+import { PriceTable } from "#shared/prices/price-table.ts";
+import { pricesOf } from "../../../../services/gateway/requests/request-prices.ts";
 import type { ModelRequest } from "../../../../services/gateway/requests/request.ts";
 import { staying } from "../../../../services/gateway/requests/resumable-answer.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
@@ -105,6 +107,35 @@ test("a request that resumes an answer counts with the book no further than its 
   course.on({ kind: "moved", countedTokens: 50 });
   account.close(499);
   expect(await booked()).toMatchObject({ requests: 1, failed: 0, completionTokens: 50 });
+});
+
+test("an answer that goes on at another gateway, or whose gateway is killed, costs what its booked tokens cost, and its request once", async () => {
+  const table = new PriceTable([{ name: "*", input: 1_000_000, cached: 0, output: 2_000_000, request: 500 }]);
+  const targets = [{ modelId: "llama3", machines: undefined }];
+  const rate = pricesOf({ promptTokens: 10, targets }, table);
+  const first = open();
+  const large = { ...ceiling, promptTokens: 1_000, answerTokens: 100 };
+  await first.admit({ promptTokens: 10, tokens: 110, ceiling: large, rate }, new AbortController().signal);
+  const before = follow(first);
+  before.onOffer(offerOf("attic"));
+  expect(first.usedSoFar()).toBeUndefined();
+  before.on({ kind: "accepted", state: "queued" });
+  expect(first.usedSoFar()).toMatchObject({ requests: 1, cost: 0 });
+  before.on({ kind: "data", payload: payloadOf({ kind: "text", text: "a" }), outputTokens: 40 });
+  expect(first.usedSoFar()).toMatchObject({ completionTokens: 40, cost: 500 + 10 + 80 });
+  before.on({ kind: "moved", countedTokens: before.countTokens() });
+  first.close(499);
+  const second = open();
+  second.resumes(large, pricesOf({ promptTokens: 0, targets }, table));
+  const after = follow(second);
+  after.attempts(resumedJob(after, () => offerOf("attic")));
+  after.on({ kind: "accepted", state: "running", resumed: resumed(40) });
+  after.on({ kind: "usage", usage: { promptTokens: 10, cachedTokens: 9_999, completionTokens: 90 } });
+  second.endedIn("ok");
+  second.close(200);
+  await clock.advanceAwaiting(1_000);
+  const costs = books.written.flatMap(({ usage }) => usage.filter(({ keyId }) => keyId !== "").map(({ cost }) => cost));
+  expect(costs.filter((cost) => cost > 0)).toEqual([590, 100]);
 });
 
 test.each([
