@@ -44,6 +44,7 @@ import { probeStreams, refuseMachines, servePackage } from "./tunnels/routes-bef
 import { type BrokerFor, openTunnels } from "./compose-tunnels.ts";
 import { EndUserBooks } from "./people/end-users.ts";
 import { openFleet } from "./compose-fleet.ts";
+import { openMembers } from "./compose-members.ts";
 import { openOperations } from "./compose-operations.ts";
 
 /** Time between two deletions of stored responses that are too old. */
@@ -191,6 +192,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const lookAtOld = clock.every(oldResponsesEveryMs, dropOld);
   lifecycle.onStop("old responses", () => lookAtOld.cancel());
   mountApis(server, { prove: (scope) => proveCallers(scope, access) }, apiParts);
+  openMembers(server, { config, store, badKeys: access.badKeys, fleet, modelRoutes, log });
   // The ports are known once the gateway listens, and no request comes before.
   const running = { baseUrl: "", consoleUrl: "" };
   const operations = openOperations({

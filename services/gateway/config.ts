@@ -168,7 +168,7 @@ export function gatewayConfig(environment: Environment) {
     operationsTls: { tlsCert: given.operationsTlsCert, tlsKey: given.operationsTlsKey },
     operationsNames: [operationsHost, ...given.operationsHosts, ...hostNameOf(consoleUrl)],
     consoleUrl: consoleUrl && `${consoleUrl}/console`,
-    openId: openIdSettings(given),
+    ...signIns(given),
     keptRequests: { max: requestsMax, ms: requestsDays * dayMs },
     storedResponses: {
       keptMs: given.storeResponsesDays * dayMs,
@@ -179,6 +179,18 @@ export function gatewayConfig(environment: Environment) {
 }
 
 type GatewaySettings = z.output<typeof settings>;
+
+/** Returns how people sign in, and the URL of the port at which members do; undefined where none can. */
+function signIns(given: GatewaySettings) {
+  const openId = openIdSettings(given);
+  const { publicUrl, tlsCert, trustedProxies } = given;
+  if (openId === undefined || ![...openId.roles.values()].includes("member")) return { openId, memberUrl: undefined };
+  const isEncrypted = tlsCert !== undefined || trustedProxies.length > 0;
+  if (isEncrypted && publicUrl?.startsWith("https:") === true) return { openId, memberUrl: publicUrl };
+  throw new ConfigFailure([
+    "TRUNKLINE_OIDC_ROLES has the role member, and members sign in at the public port by TLS alone: set TRUNKLINE_PUBLIC_URL to an https URL, and TRUNKLINE_TLS_CERT and TRUNKLINE_TLS_KEY, or name the proxy that has the certificate in TRUNKLINE_TRUSTED_PROXIES",
+  ]);
+}
 
 /** Returns how people sign in by OpenID Connect; undefined without an issuer. */
 function openIdSettings(given: GatewaySettings): OpenIdSettings | undefined {

@@ -2,10 +2,11 @@ import type { z } from "zod";
 import type { AdminApi } from "./admin-api.ts";
 import type { AdminOperation } from "./operation.ts";
 
-/** The operations by method and path, such as `GET /keys/{id}`. */
-type Calls = {
-  readonly [Name in keyof AdminApi as `${AdminApi[Name]["method"]} ${AdminApi[Name]["path"]}`]: AdminApi[Name];
+/** The operations of an API by method and path, such as `GET /keys/{id}`. */
+export type CallsOf<Api extends Readonly<Record<string, AdminOperation>>> = {
+  readonly [Name in keyof Api as `${Api[Name]["method"]} ${Api[Name]["path"]}`]: Api[Name];
 };
+type Calls = CallsOf<AdminApi>;
 export type CallName = keyof Calls;
 export type AnswerTo<Of extends CallName> = z.output<Calls[Of]["answer"]>;
 export type SentTo<Of extends CallName> = SentParts<Calls[Of]>;

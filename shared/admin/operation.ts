@@ -85,22 +85,25 @@ export interface AdminSite {
   readonly admin?: KeyRecord | undefined;
 }
 
-/** Describes an operation that needs nothing but the store. A gateway and the command line both run it. */
-export function onStore<
-  const Method extends string,
-  const Path extends string,
-  Params extends z.ZodType,
-  Query extends z.ZodType,
-  Body extends z.ZodType,
-  Answer extends z.ZodType,
->(
-  operation: AdminOperation &
-    Readonly<{ method: Method; path: Path; params: Params; query: Query; body: Body; answer: Answer }> & {
-      run(input: Input<Params, Query, Body>, site: AdminSite): Promise<z.output<Answer>>;
-    },
-) {
-  return operation;
+/** Returns the function that describes an operation which runs on `Site`. */
+export function operationOn<Site>() {
+  return <
+    const Method extends string,
+    const Path extends string,
+    Params extends z.ZodType,
+    Query extends z.ZodType,
+    Body extends z.ZodType,
+    Answer extends z.ZodType,
+  >(
+    operation: AdminOperation &
+      Readonly<{ method: Method; path: Path; params: Params; query: Query; body: Body; answer: Answer }> & {
+        run(input: Input<Params, Query, Body>, site: Site): Promise<z.output<Answer>>;
+      },
+  ) => operation;
 }
+
+/** Describes an operation that needs nothing but the store. A gateway and the command line both run it. */
+export const onStore = operationOn<AdminSite>();
 
 /** Describes an operation that needs a gateway, with its fleet. */
 export function atGateway<const Of extends AdminOperation>(operation: Of): Of {

@@ -158,25 +158,7 @@ export const recordOperations = {
       const { rows, unread } = await (by === undefined ? usage.read(days) : readUsageBy(by, usage, days));
       const asked = rows.filter(({ keyId: id }) => keyIds === undefined || keyIds.some((each) => each === id));
       const names = await namesOfEndUsers([...new Set(asked.flatMap(({ endUser }) => endUser ?? []))], site);
-      const data = asked.map((row) => ({
-        day: row.day,
-        key: row.keyId || null,
-        team: row.team,
-        person: row.person,
-        kind: row.kind,
-        machine: row.machine,
-        user: row.endUser?.split(":")[1] ?? null,
-        user_name: names.get(row.endUser ?? "") ?? null,
-        model: row.model,
-        requests: row.requests,
-        failed: row.failed,
-        prompt_tokens: row.promptTokens,
-        completion_tokens: row.completionTokens,
-        answered: row.answered,
-        first_token_ms: row.firstTokenMs,
-        duration_ms: row.durationMs,
-        cost: row.cost,
-      }));
+      const data = asked.map((row) => ({ ...showUsage(row), user_name: names.get(row.endUser ?? "") ?? null }));
       return { object: "list" as const, data, unread };
     },
   }),
@@ -200,6 +182,27 @@ export const recordOperations = {
     },
   }),
 };
+
+export function showUsage(row: UsageRow): z.output<typeof shownUsage> {
+  return {
+    day: row.day,
+    key: row.keyId || null,
+    team: row.team,
+    person: row.person,
+    kind: row.kind,
+    machine: row.machine,
+    user: row.endUser?.split(":")[1] ?? null,
+    model: row.model,
+    requests: row.requests,
+    failed: row.failed,
+    prompt_tokens: row.promptTokens,
+    completion_tokens: row.completionTokens,
+    answered: row.answered,
+    first_token_ms: row.firstTokenMs,
+    duration_ms: row.durationMs,
+    cost: row.cost,
+  };
+}
 
 const defaultDays = 30;
 

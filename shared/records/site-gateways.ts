@@ -28,6 +28,7 @@ export const sinceVersion: Record<string, string> = {
   own: "0.3.0",
   price_set: "0.3.0",
   price_removed: "0.3.0",
+  member: "0.3.0",
   ...Object.fromEntries(termRows.flatMap(([, { stored, since }]) => (since === undefined ? [] : [[stored, since]]))),
 };
 

@@ -79,6 +79,7 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
   "jobs do not know the machine": ["services/agent/jobs/x.ts", `import { a } from "../machine/announce.ts";`],
   "the machine does not know jobs": ["services/agent/machine/x.ts", `import { a } from "../jobs/schedule.ts";`],
   "the agent knows nothing of keys": ["services/agent/x.ts", `import { scope } from "#shared/records/key-record.ts";`],
+  "no other room knows members": ["services/gateway/operations/x.ts", `import { a } from "../members/b.ts";`],
   "the console knows no other service": [
     "services/console/pages/x.tsx",
     `import type { AdminParts } from "../../gateway/operations/serve-operation.ts";`,

@@ -20,7 +20,7 @@ export class ConsolePage implements AsyncDisposable {
   }
 
   static async open(browser: Browser, operationsUrl: string): Promise<ConsolePage> {
-    const context = await browser.newContext({ viewport: { width: 1_280, height: 900 } });
+    const context = await browser.newContext({ viewport: { width: 1_280, height: 900 }, ignoreHTTPSErrors: true });
     context.setDefaultTimeout(10_000);
     return new ConsolePage(context, await context.newPage(), `${operationsUrl}/console`);
   }

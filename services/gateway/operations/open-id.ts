@@ -2,6 +2,7 @@ import { hash } from "node:crypto";
 import * as client from "openid-client";
 import { z } from "zod";
 import type { OpenIdRefusal } from "#shared/admin/session-operations.ts";
+import type { ProvedPerson } from "#shared/records/change-person.ts";
 import type { Peppers } from "#shared/keys/pepper.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
@@ -119,6 +120,19 @@ export class OpenId {
     return roleIn(claims, this.#settings);
   }
 
+  /** Returns a person as a record of people takes them. */
+  personOf({ claims }: Proved): ProvedPerson {
+    const { issuer, claim } = this.#settings;
+    const email = claims["email_verified"] === true ? claims["email"] : undefined;
+    return {
+      issuer,
+      subject: claims.sub,
+      called: calledIn(claims),
+      email: typeof email === "string" ? email : undefined,
+      claims: valuesIn(claims, claim),
+    };
+  }
+
   /** Logs that a person was sent away. */
   warnOfNoRole({ claims: { sub: subject } }: Proved): void {
     this.#parts.log.warn(
@@ -162,11 +176,15 @@ export function roleIn(
   claims: Readonly<Record<string, unknown>>,
   { claim, roles }: Pick<OpenIdSettings, "claim" | "roles">,
 ): GivenRole | undefined {
+  const given = valuesIn(claims, claim).flatMap((value) => roles.get(value) ?? roles.get("*") ?? []);
+  return givenRoles.toReversed().find((role) => given.includes(role));
+}
+
+/** Returns the values of a claim: of a text or of a list. An object is none. */
+function valuesIn(claims: Readonly<Record<string, unknown>>, claim: string): readonly string[] {
   const isUnproved = claim === "email" && String(claims["email_verified"]) === "false";
   const values = isUnproved ? [] : [claims[claim] ?? []].flat();
-  const held = values.filter((each) => typeof each !== "object").map(String);
-  const given = held.flatMap((value) => roles.get(value) ?? roles.get("*") ?? []);
-  return givenRoles.toReversed().find((role) => given.includes(role));
+  return values.filter((each) => typeof each !== "object").map(String);
 }
 
 /** Returns the end of a person's name: the beginning of their digest. Words before it change, such as an address. */
@@ -176,12 +194,15 @@ export function printOf(digest: string): string {
 
 /** Returns the digest of a person, and their name: what the provider calls them, and their print. */
 function identityOf(issuer: string, claims: client.IDToken): Pick<Proved, "digest" | "name"> {
-  const called = [claims["email"], claims["preferred_username"], claims.sub].find((each) => typeof each === "string");
-  const plain = String(called)
+  const plain = calledIn(claims)
     .replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, "")
     .slice(0, 60);
   const digest = hash("sha256", `${issuer} ${claims.sub}`);
   return { digest, name: plain + printOf(digest) };
+}
+
+function calledIn(claims: client.IDToken): string {
+  return String([claims["email"], claims["preferred_username"], claims.sub].find((each) => typeof each === "string"));
 }
 
 function readKept(kept: string | undefined): unknown {

@@ -200,7 +200,7 @@ async function withLineage(verdict: KeyVerdict, keys: AdminProof["keys"]): Promi
 }
 
 /** Asks the store. Its failure is `auth_unavailable`, and no verdict. */
-async function asStore<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+export async function asStore<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
   try {
     return await ask();
   } catch (error) {

@@ -40,7 +40,11 @@ export interface AdminParts extends Omit<AdminSite, "actor" | "admin"> {
 type InputOf<Of extends AdminOperation> = Input<Of["params"], Of["query"], Of["body"]>;
 
 /** Reads and validates the whole request, runs the operation and sends its answer. */
-export type Handle = (request: FastifyRequest, reply: FastifyReply, parts: AdminParts) => Promise<unknown>;
+export type Handle<Parts = AdminParts> = (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  parts: Parts,
+) => Promise<unknown>;
 
 /** Returns the handle of an operation that answers with one JSON object. */
 export function answering<Of extends AdminOperation>(
@@ -110,10 +114,10 @@ function tooSlow(): Fault {
   });
 }
 
-export function serveOperation(
+export function serveOperation<Parts>(
   server: FastifyInstance,
   { method, path, forAdmins }: AdminOperation,
-  { handle, parts }: { readonly handle: Handle; readonly parts: AdminParts },
+  { handle, parts }: { readonly handle: Handle<Parts>; readonly parts: Parts },
 ): void {
   server.route({
     method,
@@ -123,7 +127,7 @@ export function serveOperation(
   });
 }
 
-function readInput({ params, query, body }: AdminOperation, request: FastifyRequest): Input {
+export function readInput({ params, query, body }: AdminOperation, request: FastifyRequest): Input {
   return {
     params: readShape(params, { ...Object(request.params) }).value,
     query: readShape(query, { ...Object(request.query) }).value,

@@ -40,7 +40,10 @@ export function withoutLatest(asked: string, key: KeyRecord, routes: RouteTable)
   return routes.find(name) === undefined && allows(key.scopes, asked) ? asked : name;
 }
 
-function targetOf(modelId: string, key: KeyRecord): ModelTarget {
+/** The terms that decide which models are seen. */
+type Grant = Pick<KeyRecord, "scopes" | "machines" | "external">;
+
+function targetOf(modelId: string, key: Grant): ModelTarget {
   const alias = aliasedId(modelId);
   // The id does not stand for an alias that the key may not use.
   const isExact = alias !== modelId && !allows(key.scopes, alias);
@@ -51,7 +54,7 @@ function targetOf(modelId: string, key: KeyRecord): ModelTarget {
  * Returns a route's target as a key may use it. Undefined if the key may not use its model or any of its machines, or
  * may not leave the site for it.
  */
-function withinKey({ model, machines, external }: RouteTarget, key: KeyRecord): ModelTarget | undefined {
+function withinKey({ model, machines, external }: RouteTarget, key: Grant): ModelTarget | undefined {
   if (!allows(key.scopes, model)) return undefined;
   if (external && !key.external) return undefined;
   const allowed = machines?.filter((machine) => key.machines?.includes(machine) ?? true) ?? key.machines;
@@ -62,7 +65,7 @@ function withinKey({ model, machines, external }: RouteTarget, key: KeyRecord): 
  * Returns the models that a key can ask for, sorted by id. A name of a route is listed while a machine offers one of its
  * targets, with the properties of the first such target. Patterns are not listed, since they are no names.
  */
-export function listModels(listing: Listing, key: KeyRecord, routes: RouteTable): DetailedModel[] {
+export function listModels(listing: Listing, key: Grant, routes: RouteTable): DetailedModel[] {
   const names = new Set(
     [...listing.models.map(({ id }) => id), ...routes.names()].filter((id) => allows(key.scopes, id)),
   );
