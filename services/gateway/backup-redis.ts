@@ -4,7 +4,9 @@ import { decode, peppersAt } from "#shared/store/redis-key-store.ts";
 import { redisSignInsAt } from "#shared/store/session-stores.ts";
 import type { SqlTags, StateDatabase } from "#shared/store/state-database.ts";
 import type { RedisConnection } from "#shared/process/redis-connection.ts";
+import { isOfKey } from "./limits/budgets.ts";
 import { keptForMs } from "./limits/decisions-lua.ts";
+import { spentKeptForMs } from "./limits/settlement-lua.ts";
 
 const namesPerPage = 500;
 const commandsPerWrite = 2_000;
@@ -20,6 +22,7 @@ const records = z.tuple([hash, hash, hash, hash, hash, hash, hash, texts, hash, 
 /** Copies a store in Redis into a new embedded store, all but the usage and the trail. */
 export async function copyFromRedis(redis: RedisConnection, to: StateDatabase): Promise<void> {
   for await (const page of namesOf(redis)) {
+    await copySpending(redis, to, page);
     const names = page.filter((name) => /^(key|tombstone|limits):/.test(name));
     const found = await redis.pipeline("back up keys", (batch) =>
       names.reduce((all, name) => all.hgetall(name), batch),
@@ -53,6 +56,23 @@ export async function copyFromRedis(redis: RedisConnection, to: StateDatabase): 
   ]);
 }
 
+/** Copies what books spent. What keys spent is the sum of their usage. */
+async function copySpending(redis: RedisConnection, to: StateDatabase, names: readonly string[]): Promise<void> {
+  const spent = names.flatMap((name) => {
+    const [kind, ...parts] = name.split(":");
+    const [book, period = ""] = [parts.slice(0, -1).join(":"), parts.at(-1)];
+    const unit = kind === "spent-money" ? "money" : "tokens";
+    return kind?.startsWith("spent") === true && !isOfKey(book) ? [{ name, book, unit, period }] : [];
+  });
+  const found = await redis.pipeline("back up spending", (batch) =>
+    spent.reduce((all, { name }) => all.get(name), batch),
+  );
+  to.change("back up spending", (sql) => {
+    for (const [at, { book, unit, period }] of spent.entries())
+      sql.run`INSERT OR REPLACE INTO spending VALUES (${book}, ${unit}, ${period}, ${Number(found[at])})`;
+  });
+}
+
 /** Redis may report a name twice. The record of a key stands in place of its tombstone. */
 function putHash(sql: SqlTags, name: string, found: unknown): void {
   const fields = Object(decode(found));
@@ -69,6 +89,11 @@ export async function copyToRedis(from: StateDatabase, redis: RedisConnection): 
   const commands = from.read(
     "read a backup",
     (sql) => sql.iterate`
+      WITH spent AS (
+        SELECT CASE unit WHEN 'money' THEN 'spent-money:' ELSE 'spent:' END || book || ':' || period AS name, amount,
+          unixepoch(CASE length(period) WHEN 10 THEN date(period, '+1 day') ELSE date(period || '-01', '+1 month') END)
+          * 1000 AS ends_at_ms
+        FROM spending)
       SELECT json_array('hset', 'site', 'id', id, 'noted', noted) AS command FROM site
       UNION ALL SELECT json_array('sadd', 'keys', id) FROM keys WHERE record ->> '$.scopes' <> ''
       UNION ALL SELECT json_array('hset', 'key:' || keys.id, key, (record -> fullkey) || '') FROM keys, json_each(record)
@@ -93,6 +118,8 @@ export async function copyToRedis(from: StateDatabase, redis: RedisConnection): 
       UNION ALL SELECT json_array('hset', name, key, json_each.value) FROM extra, json_each(extra.value)
         WHERE name LIKE 'limits:%'
       UNION ALL SELECT json_array('pexpire', name, ${keptForMs}) FROM extra WHERE name LIKE 'limits:%'
+      UNION ALL SELECT json_array('incrby', name, amount) FROM spent
+      UNION ALL SELECT json_array('pexpireat', name, ends_at_ms + ${spentKeptForMs}) FROM spent
       UNION ALL SELECT json_array('xadd', 'restored', '*', 'key', key_id, 'entry', entry) FROM audit
       UNION ALL SELECT json_array('rename', 'restored', 'audit')
       UNION ALL SELECT json_array('set', 'pepper', fingerprint) FROM pepper`,

@@ -14,7 +14,8 @@ export const faultAdvice: Readonly<Partial<Record<FaultCode, string>>> = {
     "The key had as many models loaded as it may; trunkline keys change --loads raises that, trunkline models keep holds one in memory.",
   concurrency_limit_exceeded:
     "The key has as many requests under way as it may; trunkline keys change --concurrency raises that.",
-  insufficient_quota: "The budget of the key is spent; trunkline keys change --budget raises it.",
+  insufficient_quota:
+    "A budget is spent; the message names whose. For a key, trunkline keys change --budget or --spend raises it.",
   agent_offline: "No machine with the model was reachable; trunkline status says since when and why.",
   agent_disconnected:
     "The machine was lost while it answered; look at its power, its network and the log of its agent.",

@@ -73,6 +73,10 @@ const schemaSteps = [
      part TEXT NOT NULL, day TEXT NOT NULL, name TEXT NOT NULL, requests INTEGER NOT NULL, failed INTEGER NOT NULL,
      prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, cost INTEGER NOT NULL,
      PRIMARY KEY (part, day, name)) STRICT, WITHOUT ROWID;`,
+  `CREATE TABLE spending (
+     book TEXT NOT NULL, unit TEXT NOT NULL, period TEXT NOT NULL, amount INTEGER NOT NULL,
+     PRIMARY KEY (book, unit, period)) STRICT, WITHOUT ROWID;
+   ALTER TABLE running ADD COLUMN spent TEXT;`,
 ];
 
 /**
@@ -125,7 +129,7 @@ const teamsAndPeople = `
   CREATE TABLE IF NOT EXISTS people (name TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WITHOUT ROWID;`;
 
 const named = ["machines", "machine_keys", "routes", "keeps", "prices", "teams", "people"];
-const lists = ["keys", ...named, "usage", "usage_parts", "audit", "sign_ins", "known_models"];
+const lists = ["keys", ...named, "usage", "usage_parts", "spending", "audit", "sign_ins", "known_models"];
 const tables = [...lists, "pepper", "site"];
 
 /**

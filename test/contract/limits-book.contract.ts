@@ -1,15 +1,18 @@
-import { bookOf, heldOf } from "../harness/book-of-a-test.ts";
+import { bookOf, heldIn, heldOf } from "../harness/book-of-a-test.ts";
+import * as fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Book } from "#shared/records/book.ts";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { compareUsage, noUsage, type UsageRow, type UsageRows } from "#shared/usage/usage.ts";
+import type { BudgetUnit } from "../../services/gateway/limits/budgets.ts";
+import { LocalLimits } from "../../services/gateway/limits/local-limits.ts";
+import { TurnableClock } from "../harness/turnable-clock.ts";
 import {
   noSeat,
   type Admission,
   type Demand,
   type Growth,
-  type Held,
   type Reservation,
   type LimitsBook,
   type Refusal,
@@ -21,7 +24,7 @@ export interface BookPlace {
   /** At least two; for the only gateway of a state folder they are the same one. */
   readonly books: readonly [LimitsBook, LimitsBook];
   readonly usage: UsageRows;
-  readonly spentOf: (keyId: string, period: string) => Promise<number>;
+  readonly spentOf: (bookId: string, period: string, unit?: BudgetUnit) => Promise<number>;
   /** The day of this moment. */
   readonly today: string;
   readonly close: () => void;
@@ -52,13 +55,15 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       ask: async (tokens?: number) => admissionOf(here, demand(tokens)),
       reservation: async (tokens?: number) => reservationOf(await admissionOf(here, demand(tokens))),
       settle: (reservation: Reservation, usedTokens: number, { ran = true } = {}) =>
-        here.settle(settlementOf({ gateway: newToken(), ended: [{ reservation, ran, usedTokens }] })),
+        here.settle(settlementOf({ gateway: newToken(), ended: [{ reservation, ran, usedTokens, usedMoney: 0 }] })),
       grow: async (growth: Growth, book = here): Promise<Reservation> => {
         const { grown } = await book.settle(settlementOf({ gateway: newToken(), growing: [growth] }));
         return grown[0] as Reservation;
       },
-      spend: (completionTokens: number) =>
-        there.settle(settlementOf({ gateway: newToken(), usage: [rowOf({ day: today, keyId, completionTokens })] })),
+      spend: (completionTokens: number, cost = 0) =>
+        there.settle(
+          settlementOf({ gateway: newToken(), usage: [rowOf({ day: today, keyId, completionTokens, cost })] }),
+        ),
       limitStatus: () => there.limitStatus(books),
     };
   }
@@ -110,7 +115,7 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       const admitted = await ask(300);
       expect(admitted.limitStatus).toMatchObject({ requests: { limit: 20 }, tokens: { limit: 2_000 } });
       const { held } = reservationOf(admitted);
-      expect(held.map(({ book, tokens, budgetTokens }) => [book, tokens, budgetTokens])).toEqual([
+      expect(held.map(({ book, tokens, reserved }) => [book, tokens, reserved.tokens])).toEqual([
         [user, 0, 300],
         [key, 300, 0],
         [person, 0, 300],
@@ -121,10 +126,96 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
         expect(await ask(1)).toMatchObject({ by: "budget_reserved", book: team });
       expect(outcomeOf(await ask(1_500, [key]))).toBe("admitted");
       expect(await ask(1)).toMatchObject({ by: "tokens", book: key });
-      const ended = [reservationOf(admitted), others].map((reservation) => ({ reservation, ran: true, usedTokens: 0 }));
+      const ended = [reservationOf(admitted), others].map((reservation) => ({
+        reservation,
+        ran: true,
+        usedTokens: 0,
+        usedMoney: 0,
+      }));
       await there.settle(settlementOf({ gateway: newToken(), ended }));
       const whole = reservationOf(await ask(5_000, [user, person, team]));
-      expect(whole.held.map(({ budgetTokens }) => budgetTokens)).toEqual([1_000, 1_000, 500]);
+      expect(whole.held.map(({ reserved }) => reserved.tokens)).toEqual([1_000, 1_000, 500]);
+    });
+
+    test("answers under a spend limit reserve what they may cost, and grow by what is left of it", async () => {
+      const { here, demand, grow } = await open({ spend: { millionths: 100_000, per: "month" } });
+      const rate = { fixed: 10_000, perMillion: 20_000_000 };
+      const ask = async () => admissionOf(here, { ...demand(1_500), promptTokens: 500, rate });
+      const [first, second] = [reservationOf(await ask()), reservationOf(await ask())];
+      expect([first, second].map((each) => heldOf(each).reserved.money)).toEqual([30_000, 30_000]);
+      const more = await grow({ reservation: first, promptTokens: 500, usedTokens: 1_501 });
+      expect(heldOf(more).reserved.money).toBe(50_020);
+      expect(heldOf(await grow({ reservation: second, promptTokens: 500, usedTokens: 9_000 })).reserved.money).toBe(
+        49_980,
+      );
+      expect(outcomeOf(await ask())).toBe("spend_reserved");
+    });
+
+    test("a spend limit that is used up refuses models with a price until its period ends, and no others", async () => {
+      const { here, demand, spend } = await open({ spend: { millionths: 100_000, per: "month" } });
+      const rate = { fixed: 0, perMillion: 1 };
+      await spend(5, 99_999);
+      expect(outcomeOf(await admissionOf(here, { ...demand(10), rate: { fixed: 99_999, perMillion: 1 } }))).toBe(
+        "prompt",
+      );
+      expect(outcomeOf(await admissionOf(here, { ...demand(10), rate }))).toBe("admitted");
+      await spend(5, 2);
+      const refused = await admissionOf(here, { ...demand(10), rate });
+      expect(refused).toMatchObject({ by: "spend", period: { used: 100_001 } });
+      expectWait(refused, { fromMs: 1, toMs: 31 * 86_400_000 });
+      expect(outcomeOf(await admissionOf(here, demand(10)))).toBe("admitted");
+    });
+
+    test("what other books than those of keys spent is summed by book, unit and period, also of requests that were cut off", async () => {
+      const {
+        books: [book],
+        spentOf,
+      } = await openBook();
+      const team = { book: "team:research", unit: "money", period: "9998-02", amount: 40 } as const;
+      await book.settle(settlementOf({ spent: [team, { ...team, unit: "tokens", amount: 7 }] }));
+      await book.settle(settlementOf({ spent: [team, { ...team, period: "9998-03", amount: 1 }], sequence: 2 }));
+      const sums = ["9998-02", "9998-03"].map((period) => spentOf("team:research", period, "money"));
+      expect(await Promise.all([...sums, spentOf("team:research", "9998-02")])).toEqual([80, 1, 7]);
+    });
+
+    test("every book decides as the pure judge does on several books with budgets of both kinds", async () => {
+      const {
+        books: [here, there],
+      } = await openBook();
+      const count = fc.option(fc.integer({ min: 1, max: 3_000 }), { nil: undefined });
+      const budget = (of: "tokens" | "millionths") =>
+        fc.record({ [of]: fc.integer({ min: 1, max: 9_000 }), per: fc.constant("month") });
+      const limits = fc.record(
+        { concurrency: fc.integer({ min: 1, max: 4 }), budget: budget("tokens"), spend: budget("millionths") },
+        { requiredKeys: [] },
+      );
+      const asked = fc.record({
+        tokens: fc.integer({ min: 1, max: 4_000 }),
+        promptTokens: fc.integer({ min: 0, max: 3_000 }),
+        rate: fc.option(fc.record({ fixed: fc.nat(2_000), perMillion: fc.nat(2_000_000) }), { nil: undefined }),
+        grows: count,
+      });
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(limits, { minLength: 1, maxLength: 4 }),
+          fc.array(asked, { maxLength: 8 }),
+          async (all, steps) => {
+            const books = all.map((each) => bookOf(each as KeyLimits, newToken().slice(0, 12)));
+            const judge = new LocalLimits({ clock: new TurnableClock(), spent: () => 0 });
+            for (const { grows, ...step } of steps) {
+              const demand = { books, seat: newToken(), ...step };
+              const [found, expected] = [await admissionOf(here, demand), judge.admit(demand)];
+              expect(decisionOf(found)).toEqual(decisionOf(expected));
+              if (grows === undefined || found.outcome === "refused" || expected.outcome === "refused") continue;
+              const growth = { promptTokens: step.promptTokens, usedTokens: step.tokens + grows };
+              const growing = [{ ...growth, reservation: found.reservation }];
+              const { grown } = await there.settle(settlementOf({ gateway: newToken(), growing }));
+              expect(grown[0]?.held).toEqual(judge.grow({ ...growth, reservation: expected.reservation }).held);
+            }
+          },
+        ),
+        { numRuns: 60 },
+      );
     });
 
     test("the limit with the longest wait is reported when several refuse", async () => {
@@ -192,7 +283,7 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       tokens: number;
       others?: number;
       used: number;
-      grown: Pick<Held, "tokens" | "budgetTokens">;
+      grown: { readonly tokens: number; readonly budgetTokens: number };
     }>([
       { limits: { tokensPerMinute: 100_000 }, tokens: 1_010, used: 1_011, grown: { tokens: 2_011, budgetTokens: 0 } },
       { limits: { budget: budgetOf(10_000) }, tokens: 1_010, used: 1_011, grown: { tokens: 0, budgetTokens: 2_011 } },
@@ -215,8 +306,8 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       const { grow, reservation, ask, settle, limitStatus } = await open(each.limits);
       const held = await reservation(each.tokens);
       if (each.others !== undefined) await reservation(each.others);
-      const grown = await grow({ reservation: held, usedTokens: each.used });
-      expect(grown).toEqual({ ...held, held: [{ ...heldOf(held), ...each.grown }] });
+      const grown = await grow({ reservation: held, promptTokens: 0, usedTokens: each.used });
+      expect(grown).toEqual({ ...held, held: [heldIn(heldOf(held).book, each.grown)] });
       if (each.limits.budget?.tokens === 1_200) expect(outcomeOf(await ask(1))).toBe("budget_reserved");
       await settle(grown, each.used);
       const { tokens } = await limitStatus();
@@ -226,7 +317,7 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
 
     test("an answer gets no more than the minute has left, and what has drained since", async () => {
       const { grow, reservation } = await open({ tokensPerMinute: 1_000 });
-      const grown = await grow({ reservation: await reservation(1_010), usedTokens: 1_001 });
+      const grown = await grow({ reservation: await reservation(1_010), promptTokens: 0, usedTokens: 1_001 });
       expect(heldOf(grown).tokens).toBeGreaterThanOrEqual(1_000);
       expect(heldOf(grown).tokens).toBeLessThan(1_100);
     });
@@ -237,7 +328,7 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
         const book = at % 2 === 0 ? here : there;
         let held = reservationOf(await admissionOf(book, demand(1_000)));
         for (let times = 0; times < 5; times += 1)
-          held = await grow({ reservation: held, usedTokens: heldOf(held).budgetTokens + 1 }, book);
+          held = await grow({ reservation: held, promptTokens: 0, usedTokens: heldOf(held).budgetTokens + 1 }, book);
         return heldOf(held).budgetTokens;
       });
       const sum = (await Promise.all(answers)).reduce((tokens, each) => tokens + each, 0);
@@ -326,7 +417,9 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       const { here, ask, reservation } = await open({ concurrency: 1, budget: { tokens: 100, per: "day" } });
       const held = await reservation(100);
       expect(outcomeOf(await ask(1))).toBe("budget_reserved");
-      const settled = here.settle(settlementOf({ ended: [{ reservation: held, ran: true, usedTokens: 10 }] }));
+      const settled = here.settle(
+        settlementOf({ ended: [{ reservation: held, ran: true, usedTokens: 10, usedMoney: 0 }] }),
+      );
       expect(outcomeOf(await ask(1))).toBe("admitted");
       await settled;
     });
@@ -568,6 +661,12 @@ export function outcomeOf(admission: Admission): "admitted" | Refusal {
   return admission.outcome === "admitted" ? "admitted" : admission.by;
 }
 
+/** Returns what a decision comes down to, whoever makes it. */
+function decisionOf(admission: Admission): unknown {
+  if (admission.outcome === "admitted") return admission.reservation.held;
+  return { by: admission.by, book: admission.book, used: admission.period?.used };
+}
+
 export function reservationOf(admission: Admission): Reservation {
   if (admission.outcome === "refused") throw new Error(`refused by ${admission.by}`);
   return admission.reservation;
@@ -594,6 +693,7 @@ export function settlementOf(settlement: Partial<Settlement>): Settlement {
     growing: [],
     demands: [],
     usage: [],
+    spent: [],
     running: [],
     over: [],
     requests: [],

@@ -1,6 +1,8 @@
 import { bookOf, heldOf } from "../harness/book-of-a-test.ts";
 import { keptRequestsDefault } from "#shared/requests/request-records.ts";
 import { randomUUID } from "node:crypto";
+import type { MoneyRate } from "#shared/prices/cost.ts";
+import { spentByOthers } from "../../services/gateway/limits/budgets.ts";
 import { setImmediate } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { Book } from "#shared/records/book.ts";
@@ -10,7 +12,7 @@ import { systemClock } from "#shared/process/clock.ts";
 import { connectRedis, redisCommandTimeoutMs, type RedisConnection } from "#shared/process/redis-connection.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { openUsage } from "#shared/usage/usage.ts";
-import { budgetPeriodAt } from "../../services/gateway/limits/judge-demand.ts";
+import { budgetPeriodAt } from "../../services/gateway/limits/budgets.ts";
 import type { Admission, Demand, SeatedAnswer, Settled } from "../../services/gateway/limits/limits.ts";
 import { openLimits } from "../../services/gateway/limits/open-limits.ts";
 import { RedisLimitsBook, spentAt } from "../../services/gateway/limits/redis-limits.ts";
@@ -43,7 +45,7 @@ limitsBookContract("SQLite", async () => {
   return {
     books: [book, book],
     usage: openUsage({ kind: "sqlite", database }),
-    spentOf: async (keyId, period) => book.spentOf(keyId, period),
+    spentOf: async (...of) => book.spentOf(...of),
     today: budgetPeriodAt("day", clock.wall()).name,
     close: () => database.close(),
   };
@@ -55,7 +57,7 @@ limitsBookContract("Redis", async () => {
   return {
     books: [bookOn(one), bookOn(other)],
     usage: openUsage({ kind: "redis", redis: one }),
-    spentOf: (keyId, period) => spentOf(one, keyId, period),
+    spentOf: (...of) => spentOf(one, ...of),
     today: today(),
     close: () => connections.forEach((each) => each.close()),
   };
@@ -95,7 +97,7 @@ describe("limits of several gateways in Redis", () => {
       },
       { what: "the seat to lapse" },
     );
-    const ended = [{ reservation: probe, ran: false, usedTokens: 0 }];
+    const ended = [{ reservation: probe, ran: false, usedTokens: 0, usedMoney: 0 }];
     await bookOn(redis).settle(settlementOf({ renewed: [lapsed], ended }));
     await bookOn(redis).settle(settlementOf({ sequence: 2, renewed: [lapsed] }));
     expect(heldOf(reservationOf(await admissionOf(bookOn(redis), demand(100)))).budgetTokens).toBe(40);
@@ -112,10 +114,40 @@ describe("limits of several gateways in Redis", () => {
     const timesToLive = () => Promise.all(under.map((name) => redis.run("look", (each) => each.pttl(name))));
     for (const ttlMs of await timesToLive()) expect(ttlMs).toBeGreaterThan(0);
     const usage = [rowOf({ day: today(), keyId, completionTokens: 20 })];
-    await book.settle(settlementOf({ ended: [{ reservation, ran: true, usedTokens: 20 }], usage }));
+    await book.settle(settlementOf({ ended: [{ reservation, ran: true, usedTokens: 20, usedMoney: 0 }], usage }));
     expect(await timesToLive()).toEqual([expect.any(Number), -2, -2]);
     expect((await timesToLive())[0]).toBeGreaterThan(0);
     expect(await redis.run("look", (each) => each.pttl(spentAt(keyId, today())))).toBeGreaterThan(86_400_000);
+  });
+
+  test("the budgets of books begin anew with their day or month in UTC, whatever was spent before", async () => {
+    const clock = { now: 0, wall: () => clock.now };
+    const redis = await openOne();
+    const book = new RedisLimitsBook(redis, { clock });
+    const team = {
+      ...bookOf({ spend: { millionths: 500, per: "month" }, budget: { tokens: 90, per: "day" } }, "team:a"),
+    };
+    const ask = async (atMs: number, rate?: MoneyRate) => {
+      clock.now = atMs;
+      return admissionOf(book, { books: [team], seat: newToken(), tokens: 1, rate });
+    };
+    const priced = { fixed: 1, perMillion: 1 };
+    const row = rowOf({ day: "9998-01-31", promptTokens: 90, cost: 500 });
+    await book.settle(settlementOf({ usage: [row], spent: spentByOthers(row, [team]) }));
+    const lastMs = Date.UTC(9998, 0, 31, 23, 59, 59, 999);
+    expect(await ask(lastMs, priced)).toMatchObject({ by: "budget", waitMs: 1 });
+    expect(await ask(lastMs - 86_400_000, priced)).toMatchObject({
+      by: "spend",
+      waitMs: 86_400_001,
+      period: { used: 500 },
+    });
+    expect(outcomeOf(await ask(lastMs - 86_400_000))).toBe("admitted");
+    expect(outcomeOf(await ask(lastMs + 1, priced))).toBe("admitted");
+    const names = await redis.run("look", (each) => each.keys(`${each.options.keyPrefix}spent*:team:a:*`));
+    expect(names.map((name) => name.replace(/^.*?:spent/, "spent")).toSorted()).toEqual([
+      "spent-money:team:a:9998-01",
+      "spent:team:a:9998-01-31",
+    ]);
   });
 
   test("a clock that was set back keeps nobody out for longer than before", async () => {
@@ -144,7 +176,7 @@ describe("limits of several gateways in Redis", () => {
     const reservation = reservationOf(await admissionOf(bookOn(redis), demand()));
     await redis.run("forget scripts", (each) => each.script("FLUSH"));
     expect(outcomeOf(await admissionOf(bookOn(redis), demand()))).toBe("concurrency");
-    await bookOn(redis).settle(settlementOf({ ended: [{ reservation, ran: true, usedTokens: 1 }] }));
+    await bookOn(redis).settle(settlementOf({ ended: [{ reservation, ran: true, usedTokens: 1, usedMoney: 0 }] }));
     expect(outcomeOf(await admissionOf(bookOn(redis), demand()))).toBe("admitted");
   });
 
@@ -152,7 +184,12 @@ describe("limits of several gateways in Redis", () => {
     const redis = await openOne();
     const demand = demandOf({ concurrency: 2, budget: { tokens: 100, per: "day" } });
     const ended: Settled[] = [
-      { reservation: reservationOf(await admissionOf(bookOn(redis), demand(50))), ran: true, usedTokens: 0 },
+      {
+        reservation: reservationOf(await admissionOf(bookOn(redis), demand(50))),
+        ran: true,
+        usedTokens: 0,
+        usedMoney: 0,
+      },
     ];
     await admissionOf(bookOn(redis), demand(50));
     for (const gateway of ["one", "two", "three"]) await bookOn(redis).settle(settlementOf({ gateway, ended }));
@@ -179,7 +216,7 @@ describe("limits of several gateways in Redis", () => {
       expect(admitted.map(({ limitStatus }) => limitStatus.requests?.remaining)).toEqual(
         admitted.map((_, at) => 30 - 9 * wave - at - 1),
       );
-      const ended = admitted.map(({ reservation }) => ({ reservation, ran: true, usedTokens: 0 }));
+      const ended = admitted.map(({ reservation }) => ({ reservation, ran: true, usedTokens: 0, usedMoney: 0 }));
       settling.push(book.settle(settlementOf({ gateway, sequence: wave + 1, ended })));
     }
     await Promise.all(settling);
@@ -279,11 +316,13 @@ describe("limits of several gateways in Redis", () => {
     test("a gateway that is gone has what its requests under way used booked once, in the latest state, and spent of the budget", async () => {
       const { redis, dying, other, booked } = await open();
       const running = [
-        { id: 1, usage: used(10), request: cut },
-        { id: 2, usage: used(5), request: cut },
+        { id: 1, spent: [], usage: used(10), request: cut },
+        { id: 2, spent: [], usage: used(5), request: cut },
       ];
       await dying.settle(settlementOf({ gateway: "dying", running }));
-      await dying.settle(settlementOf({ gateway: "dying", sequence: 2, running: [{ id: 1, usage: used(30) }] }));
+      await dying.settle(
+        settlementOf({ gateway: "dying", sequence: 2, running: [{ id: 1, spent: [], usage: used(30) }] }),
+      );
       await dying.settle(settlementOf({ gateway: "dying", sequence: 3, over: [2], usage: [used(7)] }));
       expect(await booked()).toMatchObject({ requests: 1, completionTokens: 7 });
       await untilGone(other);
@@ -306,7 +345,7 @@ describe("limits of several gateways in Redis", () => {
       const of = (told: Omit<SeatedAnswer, "books">, tokens: number) => {
         const answer = { ...told, books };
         const usage = { ...used(tokens), keyId: heldOf({ ...held, seat }).book.id, requests: answer.isResumed ? 0 : 1 };
-        return { id: 1, usage, answer };
+        return { id: 1, spent: [], usage, answer };
       };
       const job = newToken();
       const first = { job, seat, isResumed: false };
@@ -317,7 +356,7 @@ describe("limits of several gateways in Redis", () => {
       // The gateway before is not dead, and tells of the answer once more.
       await dying.settle(settlementOf({ gateway: "dying", sequence: 2, running: [of(first, 10)] }));
       expect(outcomeOf(await admissionOf(other, demand()))).toBe("concurrency");
-      const ended = [{ reservation: { ...held, seat: second.seat }, ran: true, usedTokens: 5 }];
+      const ended = [{ reservation: { ...held, seat: second.seat }, ran: true, usedTokens: 5, usedMoney: 0 }];
       const usage = [{ ...of(second, 5).usage, failed: 0 }];
       await other.settle(settlementOf({ gateway: "other", sequence: 2, over: [1], ended, usage }));
       expect(outcomeOf(await admissionOf(other, demand()))).toBe("admitted");
@@ -327,11 +366,15 @@ describe("limits of several gateways in Redis", () => {
 
     test("a gateway that is gone and comes back books its requests itself, in place of what was booked without it", async () => {
       const { redis, dying, other, booked } = await open();
-      await dying.settle(settlementOf({ gateway: "dying", running: [{ id: 1, usage: used(10), request: cut }] }));
+      await dying.settle(
+        settlementOf({ gateway: "dying", running: [{ id: 1, spent: [], usage: used(10), request: cut }] }),
+      );
       await untilGone(other);
       expect(await booked()).toMatchObject({ requests: 1, completionTokens: 10 });
       expect(await records(redis)).toMatchObject([{ code: "gateway_lost" }]);
-      await dying.settle(settlementOf({ gateway: "dying", sequence: 2, running: [{ id: 1, usage: used(20) }] }));
+      await dying.settle(
+        settlementOf({ gateway: "dying", sequence: 2, running: [{ id: 1, spent: [], usage: used(20) }] }),
+      );
       const usage = [rowOf({ ...used(25), failed: 0 })];
       const whole = JSON.stringify({ id: "req_1", code: "ok" });
       await dying.settle(settlementOf({ gateway: "dying", sequence: 3, over: [1], usage, requests: [whole] }));
@@ -434,8 +477,8 @@ function today(): string {
   return budgetPeriodAt("day", Date.now()).name;
 }
 
-async function spentOf(redis: RedisConnection, keyId: string, period: string): Promise<number> {
-  return Number(await redis.run("look", (each) => each.get(spentAt(keyId, period))));
+async function spentOf(redis: RedisConnection, ...of: Parameters<typeof spentAt>): Promise<number> {
+  return Number(await redis.run("look", (each) => each.get(spentAt(...of))));
 }
 
 function demandOf(limits: KeyLimits): (tokens?: number) => Demand {

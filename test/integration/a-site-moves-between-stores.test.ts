@@ -21,7 +21,7 @@ import { setPrice } from "#shared/records/change-price.ts";
 import { setRoute } from "#shared/records/change-route.ts";
 import { openUsage } from "#shared/usage/usage.ts";
 import { backupCommand, restoreCommand } from "../../services/cli/commands/backup.ts";
-import { budgetPeriodAt } from "../../services/gateway/limits/judge-demand.ts";
+import { budgetPeriodAt } from "../../services/gateway/limits/budgets.ts";
 import { SqliteLimitsBook } from "../../services/gateway/limits/open-limits.ts";
 import { RedisLimitsBook } from "../../services/gateway/limits/redis-limits.ts";
 import { lentOnly } from "../harness/found-servers.ts";
@@ -124,7 +124,9 @@ async function fill(place: Settings) {
     const day = budgetPeriodAt("day", Date.now()).name;
     const row = rowOf({ day, keyId: spent.record.id, promptTokens: tokensUsed, durationMs: 5 });
     const old = { ...row, day: budgetPeriodAt("day", Date.now() - 60 * dayMs).name, model: null, failed: 1 };
-    await limitsBookOf(store).settle(settlementOf({ gateway: newToken(), usage: [row, old] }));
+    const team = { book: "team:research", unit: "money", period: day.slice(0, 7), amount: 40 } as const;
+    const rest = [team, { ...team, unit: "tokens", amount: 7 }, { ...team, book: "user:a:b", period: day }] as const;
+    await limitsBookOf(store).settle(settlementOf({ gateway: newToken(), usage: [row, old], spent: rest }));
     return { lapsed, expired, spent, revoked, rotated, machines: [attic, cellar] };
   });
 }
@@ -137,6 +139,16 @@ const portrait = (place: Settings, site: Filled) =>
     const judged = async ({ token }: IssuedKey) =>
       (await checkKey({ token, keys, peppers: store.peppers, nowMs: Date.now() })).outcome;
     const keyId = site.spent.record.id;
+    const spends = (id: string, per: "day" | "month") => ({
+      books: [bookOf({ spend: { millionths: 40, per } }, id)],
+      seat: newToken(),
+      tokens: 1,
+      rate: { fixed: 0, perMillion: 1 },
+    });
+    const spent = [
+      await admissionOf(limitsBookOf(store), spends("team:research", "month")),
+      await admissionOf(limitsBookOf(store), spends("user:a:b", "day")),
+    ];
     const admission = await admissionOf(limitsBookOf(store), {
       books: [bookOf(limits, keyId)],
       seat: newToken(),
@@ -163,6 +175,7 @@ const portrait = (place: Settings, site: Filled) =>
       teams: await store.teams.list(),
       people: await store.people.list(),
       usage: await openUsage(state).read({ from: "2000-01-01", to: "9999-12-31" }),
+      spent: spent.map((each) => each.outcome === "refused" && each.period?.used),
       refusedBy: admission.outcome === "refused" ? admission.by : undefined,
       knows: await openKnownModels(store.state).knows("llama3", { nowMs: Date.now(), machines: ["attic"] }),
     };
@@ -180,6 +193,7 @@ describe.skipIf(lentOnly("redis"))("a backup", () => {
       judged: ["expired", "expired", "valid", "invalid", "valid"],
       byKey: ["attic", "cellar"],
       byJoin: "loft",
+      spent: [40, 40],
       refusedBy: "budget",
       knows: "known",
       signIns: [expect.objectContaining({ name: "alice" }), expect.anything()],

@@ -1,15 +1,19 @@
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { KeyId } from "#shared/keys/key-token.ts";
+import { setPrice } from "#shared/records/change-price.ts";
+import type { OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import type { Endpoint } from "../harness/endpoint.ts";
 import { startGatewayInProcess } from "../harness/gateway-in-process.ts";
 import { Operator } from "../harness/operator.ts";
+import { until } from "../harness/until.ts";
 import { startTwoGateways } from "../harness/two-gateways.ts";
 
 /** A site under test: new keys with an endpoint at each gateway, and the tokens that are booked for a key. */
 interface Site extends AsyncDisposable {
   issue(limits?: KeyLimits): Promise<{ endpoints: readonly Endpoint[]; booked: (requests: number) => Promise<number> }>;
+  readonly store: OpenedKeyStore;
 }
 
 const sites: Record<string, () => Promise<Site>> = {
@@ -20,6 +24,7 @@ const sites: Record<string, () => Promise<Site>> = {
         const { endpoints, record } = await site.issue({ limits });
         return { endpoints, booked: (requests) => bookedOf(site.operator, record.id, requests) };
       },
+      store: site.gateways[0].store,
       [Symbol.asyncDispose]: () => site[Symbol.asyncDispose](),
     };
   },
@@ -31,6 +36,7 @@ const sites: Record<string, () => Promise<Site>> = {
         const operator = Operator.beside(gateway.store);
         return { endpoints: [endpoint], booked: (requests) => bookedOf(operator, record.id, requests) };
       },
+      store: gateway.store,
       [Symbol.asyncDispose]: () => gateway[Symbol.asyncDispose](),
     };
   },
@@ -80,6 +86,43 @@ describe.each(Object.keys(sites))("%s", (name) => {
     const tokens = await booked(10);
     expect(tokens).toBeGreaterThanOrEqual(9_900);
     expect(tokens).toBeLessThanOrEqual(10_000 + 10 * overshootMax);
+  });
+
+  test("32 streams at once spend a limit in money to its end, and the next request is told the day on which it begins anew", async () => {
+    // A token of an answer costs 0.001, so that the limit is 10,000 of them.
+    await setPrice("scripted", { output: 1_000_000_000 }, { ...site.store, actor: { by: "the operator" } });
+    const { endpoints } = await site.issue({ spend: { millionths: 10_000_000, per: "month" } });
+    const hasPrice = async (endpoint: Endpoint) => {
+      const { headers } = await endpoint.chat({ model: "scripted", says: "/script tokens=1" });
+      return headers.has("x-trunkline-cost");
+    };
+    for (const each of endpoints) await until(() => hasPrice(each), { what: "the price at each gateway" });
+    const streams = Array.from({ length: 32 }, async (_, at) => {
+      const client = clientOf(endpoints[at % endpoints.length] as Endpoint);
+      const options = { include_usage: true };
+      const body = { model: "scripted", messages, stream: true, stream_options: options } as const;
+      let [finish, tokens]: [string | null | undefined, number] = [undefined, 0];
+      for await (const { choices, usage } of await client.chat.completions.create(body)) {
+        finish = choices[0]?.finish_reason ?? finish;
+        tokens = usage?.completion_tokens ?? tokens;
+      }
+      return { finish, tokens };
+    });
+    const ended = (await Promise.allSettled(streams)).flatMap((each) => {
+      if (each.status === "rejected") expect(each.reason).toMatchObject({ status: 429 });
+      return each.status === "fulfilled" ? [each.value] : [];
+    });
+    for (const each of ended) expect(each.finish).toBe("length");
+    const tokens = ended.reduce((sum, each) => sum + each.tokens, 0);
+    expect(tokens).toBeGreaterThanOrEqual(9_900);
+    expect(tokens).toBeLessThanOrEqual(10_000 + ended.length * overshootMax);
+    const refused = await (endpoints[0] as Endpoint).chat({ model: "scripted", says: "/script tokens=1" });
+    expect([refused.status, await refused.text()]).toEqual([
+      429,
+      expect.stringMatching(
+        /This key has used 1\d\.\d+ of 10\.00 units this month; it begins anew on 1 \w+, 00:00 UTC\./,
+      ),
+    ]);
   });
 
   test("one answer at 1,000 tokens a minute ends there, and a shorter one runs whole", async () => {

@@ -1,4 +1,5 @@
-import { growthTokens, roundingUnits, windowMs } from "./judge-demand.ts";
+import { limitOfUnit } from "./budgets.ts";
+import { roundingUnits, windowMs } from "./judge-demand.ts";
 
 /** The lifetime of a book's records in Redis after their last change. A debt that takes longer ends with them. */
 export const keptForMs = 24 * 3_600_000;
@@ -10,8 +11,9 @@ const extendedEveryMs = 600_000;
  *
  * - `limits:<id>` is a hash with the two buckets, each with the time of its level (milliseconds).
  * - `seats:<id>` has a seat for each request under way, by the time at which it is free unless it is renewed.
- * - `reservations:<id>` has the part of the budget that each of these requests reserved.
- * - `spent:<id>:<period>` counts the tokens that were used in a period.
+ * - `reservations:<id>` has the part of the token budget that each of these requests reserved, `reservations-money:<id>` that of
+ *   the spend limit.
+ * - `spent:<id>:<period>` counts the tokens that were used in a period, `spent-money:<id>:<period>` the millionths of money.
  * - `running:<gateway>` has the use of its requests under way, and `booked:<gateway>` what was booked of them without it.
  * - `cut:<gateway>` has their records, in case that it is killed.
  * - `answer:<job>` has the seat of the latest request for an answer that can be resumed.
@@ -22,8 +24,9 @@ const extendedEveryMs = 600_000;
  * about as much as the rest of the script, so that a lifetime is set only where it is new or has aged.
  */
 export const bucketsAndSeatsLua = `
-local call = redis.call
+local call, none = redis.call, {}
 local prefix = KEYS[1]
+local reservationsAt = { tokens = "reservations:", money = "reservations-money:" }
 local time = call("TIME")
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 
@@ -66,54 +69,65 @@ local function keepBuckets()
   end
 end
 
-local function free(id, seat, hasReserved)
+local function free(id, seat, units)
   call("ZREM", prefix .. "seats:" .. id, seat)
-  if hasReserved then call("HDEL", prefix .. "reservations:" .. id, seat) end
+  for _, unit in ipairs(units or none) do call("HDEL", prefix .. reservationsAt[unit] .. id, seat) end
 end
 
--- Seats and reservations are taken and freed together, so that a key without seats has no reservations.
+-- Seats and reservations are taken and freed together, so that a book without seats has no reservations.
 local function seatsOf(id)
   local its = seats[id]
   if its then return its end
-  its = { taken = call("ZCARD", prefix .. "seats:" .. id), reservations = 0, reserved = 0 }
+  its = { taken = call("ZCARD", prefix .. "seats:" .. id), reserved = {} }
   seats[id] = its
   if its.taken == 0 then return its end
   for _, lapsed in ipairs(call("ZRANGEBYSCORE", prefix .. "seats:" .. id, "-inf", nowMs)) do
-    free(id, lapsed, true)
+    free(id, lapsed, { "tokens", "money" })
     its.taken = its.taken - 1
-  end
-  for _, held in ipairs(call("HVALS", prefix .. "reservations:" .. id)) do
-    its.reservations = its.reservations + 1
-    its.reserved = its.reserved + held
   end
   return its
 end
 
+-- What the seats of a book have reserved of a budget, and how many have.
+local function reservedOf(id, unit)
+  local its = seatsOf(id)
+  local all = its.reserved[unit]
+  if all then return all end
+  all = { count = 0, sum = 0 }
+  its.reserved[unit] = all
+  if its.taken == 0 then return all end
+  for _, held in ipairs(call("HVALS", prefix .. reservationsAt[unit] .. id)) do
+    all.count, all.sum = all.count + 1, all.sum + held
+  end
+  return all
+end
+
 local function extend(what, id) call("PEXPIRE", prefix .. what .. id, ${keptForMs}) end
 
+-- Reserves at least so much of a budget for a seat.
+local function reserve(id, seat, unit, amount, isNew)
+  local name, all = prefix .. reservationsAt[unit] .. id, reservedOf(id, unit)
+  local held = not isNew and call("HGET", name, seat)
+  local more = math.max(0, amount - (held or 0))
+  call("HSET", name, seat, (held or 0) + more)
+  if not isNew or all.count == 0 then extend(reservationsAt[unit], id) end
+  all.count, all.sum = all.count + (held and 0 or 1), all.sum + more
+end
+
 -- Takes a seat that is new.
-local function take(id, seat, livesMs, budgetTokens)
+local function take(id, seat, livesMs)
   local its = seatsOf(id)
   call("ZADD", prefix .. "seats:" .. id, nowMs + livesMs, seat)
   if its.taken == 0 then extend("seats:", id) end
   its.taken = its.taken + 1
-  if not budgetTokens then return end
-  call("HSET", prefix .. "reservations:" .. id, seat, budgetTokens)
-  if its.reservations == 0 then extend("reservations:", id) end
-  its.reservations, its.reserved = its.reservations + 1, its.reserved + budgetTokens
 end
 
 -- Takes a seat again, with at least what it has reserved.
-local function renew(id, seat, livesMs, budgetTokens)
+local function renew(id, seat, livesMs, budgets)
   local its = seatsOf(id)
   its.taken = its.taken + call("ZADD", prefix .. "seats:" .. id, nowMs + livesMs, seat)
   extend("seats:", id)
-  if not budgetTokens then return end
-  local held = call("HGET", prefix .. "reservations:" .. id, seat)
-  local more = math.max(0, budgetTokens - (held or 0))
-  call("HSET", prefix .. "reservations:" .. id, seat, (held or 0) + more)
-  extend("reservations:", id)
-  its.reservations, its.reserved = its.reservations + (held and 0 or 1), its.reserved + more
+  for _, budget in ipairs(budgets or none) do reserve(id, seat, budget.unit, budget.held) end
 end
 
 local function spentOf(spentAt)
@@ -124,35 +138,55 @@ end
 
 /**
  * Decides on a demand in the order of `judgeDemand`: all books are judged, then all are taken. Returns the limit that refuses
- * or an empty text, the number of its book, and of each book the level of both buckets, the tokens spent, and the tokens
- * reserved of the budget. Buckets are written even when nothing is taken: after the clock of Redis was set back, they drain
- * from there. `grow` decides as `growReservation` does.
+ * or an empty text, the number of its book, and of each book the level of both buckets, and of each of its budgets what is spent
+ * and what is reserved. Buckets are written even when nothing is taken: after the clock of Redis was set back, they drain from
+ * there. `grow` decides as `growReservation` does.
  */
 export const decideLua = `
+local limitOfUnit = ${luaTable(limitOfUnit)}
 local function inFull(number) return string.format("%.17g", number) end
+
+-- What a demand finds of the budgets of a book, and the limit that refuses it.
+local function judgeBudgets(book, found)
+  local spentOut, isLong, full
+  for at, budget in ipairs(book.budgets or none) do
+    local limit, needed, name = budget.limit, budget.needed, limitOfUnit[budget.unit]
+    local spent, reserved = spentOf(budget.spentAt), reservedOf(book.id, budget.unit).sum
+    found.spent[at], found.left[at] = spent, limit - spent - reserved
+    if spent >= limit then spentOut = spentOut or name end
+    if spent + needed > limit then isLong = true end
+    if spent + reserved + math.max(1, needed) > limit then full = full or name .. "_reserved" end
+  end
+  return spentOut, isLong, full
+end
 
 -- What a demand finds of a book, and the limit of the book that refuses it.
 local function judge(demand, book)
   local id, requestsLimit, tokensLimit = book.id, book.requestsPerMinute, book.tokensPerMinute
-  local concurrency, budget = book.concurrency, book.budget
-  local needed = demand.promptTokens - ${growthTokens}
-  local its = (concurrency or budget) and seatsOf(id)
   local found = {
-    seats = its,
+    seats = (book.concurrency or book.budgets) and seatsOf(id),
     requests = levelOf(id, "requests", requestsLimit, requestsLimit),
     tokens = levelOf(id, "tokens", tokensLimit, math.huge),
     cost = tokensLimit and math.min(demand.tokens, tokensLimit) or 0,
-    spent = budget and spentOf(book.spentAt) or 0,
-    budgetTokens = 0,
+    spent = {}, left = {}, reserved = {},
   }
-  local spent, reserved = found.spent, its and its.reserved
-  if budget and spent >= budget then return found, "budget" end
-  if budget and spent + needed > budget or tokensLimit and needed > tokensLimit then return found, "prompt" end
-  if budget and spent + reserved + math.max(1, needed) > budget then return found, "budget_reserved" end
-  if concurrency and its.taken >= concurrency then return found, "concurrency" end
+  local spentOut, isLong, full = judgeBudgets(book, found)
+  if spentOut then return found, spentOut end
+  if isLong or tokensLimit and demand.needed > tokensLimit then return found, "prompt" end
+  if full then return found, full end
+  if book.concurrency and found.seats.taken >= book.concurrency then return found, "concurrency" end
   if requestsLimit and found.requests + 1 > requestsLimit + ${roundingUnits} then return found, "requests" end
   if tokensLimit and found.tokens + found.cost > tokensLimit + ${roundingUnits} then return found, "tokens" end
   return found
+end
+
+local function takeOf(book, found, demand, livesMs)
+  found.requests, found.tokens = found.requests + 1, found.tokens + found.cost
+  if found.seats then take(book.id, demand.seat, livesMs) end
+  for at, budget in ipairs(book.budgets or none) do
+    found.reserved[at] = math.min(budget.wanted, found.left[at])
+    reserve(book.id, demand.seat, budget.unit, found.reserved[at], true)
+  end
 end
 
 local function admit(demand, livesMs)
@@ -164,34 +198,32 @@ local function admit(demand, livesMs)
   end
   local reply = { refusedBy, refusedAt }
   for at, book in ipairs(demand.books) do
-    local found, budget = all[at], book.budget
-    if refusedAt == 0 then
-      found.requests, found.tokens = found.requests + 1, found.tokens + found.cost
-      if budget then found.budgetTokens = math.min(demand.tokens, budget - found.spent - found.seats.reserved) end
-      if found.seats then take(book.id, demand.seat, livesMs, budget and found.budgetTokens) end
-    end
+    local found = all[at]
+    if refusedAt == 0 then takeOf(book, found, demand, livesMs) end
     if book.requestsPerMinute then buckets[book.id].levels.requests = found.requests end
     if book.tokensPerMinute then buckets[book.id].levels.tokens = found.tokens end
-    table.insert(reply, { inFull(found.requests), inFull(found.tokens), found.spent, found.budgetTokens })
+    table.insert(reply, { inFull(found.requests), inFull(found.tokens), found.spent, found.reserved })
   end
   return reply
 end
 
 local function growIn(book, each, livesMs)
-  local id, limit, budget, tokens, budgetTokens = book.id, book.tokensPerMinute, book.budget, 0, 0
-  local function within(held, left)
-    return math.max(0, math.min(each.wanted - held, math.floor(left + ${roundingUnits})))
+  local id, limit, grants = book.id, book.tokensPerMinute, { 0 }
+  local function within(held, wanted, left)
+    return math.max(0, math.min(wanted - held, math.floor(left + ${roundingUnits})))
   end
   if limit then
-    tokens = within(book.tokens, limit - levelOf(id, "tokens", limit, math.huge))
-    change(id, "tokens", limit, math.huge, tokens)
+    grants[1] = within(book.tokens, each.wanted, limit - levelOf(id, "tokens", limit, math.huge))
+    change(id, "tokens", limit, math.huge, grants[1])
   end
-  if budget then
-    renew(id, each.seat, livesMs, book.budgetTokens)
-    budgetTokens = within(book.budgetTokens, budget - spentOf(book.spentAt) - seatsOf(id).reserved)
-    if budgetTokens > 0 then renew(id, each.seat, livesMs, book.budgetTokens + budgetTokens) end
+  if book.budgets then renew(id, each.seat, livesMs, book.budgets) end
+  for at, budget in ipairs(book.budgets or none) do
+    local left = budget.limit - spentOf(budget.spentAt) - reservedOf(id, budget.unit).sum
+    local more = within(budget.held, budget.wanted, left)
+    if more > 0 then reserve(id, each.seat, budget.unit, budget.held + more) end
+    grants[at + 1] = more
   end
-  return { tokens, budgetTokens }
+  return grants
 end
 
 local function grow(each, livesMs)
@@ -200,3 +232,9 @@ local function grow(each, livesMs)
   return grants
 end
 `;
+
+function luaTable(fields: Readonly<Record<string, string>>): string {
+  return `{ ${Object.entries(fields)
+    .map(([name, value]) => `${name} = "${value}"`)
+    .join(", ")} }`;
+}

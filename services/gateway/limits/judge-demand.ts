@@ -1,6 +1,17 @@
+import { sumOf } from "#shared/money/money.ts";
 import type { Book } from "#shared/records/book.ts";
-import type { BudgetPeriod } from "#shared/admin/key-terms.ts";
 import type { KeyLimits } from "#shared/records/key-record.ts";
+import {
+  type Amounts,
+  amountsOf,
+  type Budget,
+  budgetPeriodAt,
+  budgetsOf,
+  type BudgetUnit,
+  judgingBudgets,
+  limitOfUnit,
+  noAmounts,
+} from "./budgets.ts";
 import {
   noSeat,
   type Allowance,
@@ -88,9 +99,9 @@ function msToDrain(units: number, limit: number): number {
 export interface LimitsUse {
   readonly levels: Levels;
   readonly seatsTaken: number;
-  /** Budget tokens: used, and reserved by requests under way. */
-  readonly spent: number;
-  readonly reserved: number;
+  /** Of budgets: used, and reserved by requests under way. */
+  readonly spent: Amounts;
+  readonly reserved: Amounts;
 }
 
 /** A book as a demand finds it, and the share of its limits that judges the demand. */
@@ -124,49 +135,60 @@ export function judgeDemand(demand: Demand, uses: readonly BookUse[]): Verdict {
   return { outcome: "admit", held: uses.map((use) => heldOf(demand, use)) };
 }
 
-function heldOf({ tokens }: Demand, { book, share, spent, reserved }: BookUse): Held {
-  const { tokensPerMinute, budget } = share;
-  return {
-    book,
-    tokens: Math.min(tokens, tokensPerMinute ?? 0),
-    budgetTokens: budget === undefined ? 0 : Math.min(tokens, budget.tokens - spent - reserved),
-  };
+function heldOf(demand: Demand, { book, share, spent, reserved }: BookUse): Held {
+  const wanted = amountsOf(demand.tokens, demand);
+  const held: Record<BudgetUnit, number> = { ...noAmounts };
+  for (const { unit, limit } of judgingBudgets(share, demand.rate))
+    held[unit] = Math.min(wanted[unit], limit - spent[unit] - reserved[unit]);
+  return { book, tokens: Math.min(demand.tokens, share.tokensPerMinute ?? 0), reserved: held };
 }
 
-function refusalOf({ tokens, promptTokens = 0 }: Demand, { book, share, ...state }: BookUse): Refusal | undefined {
-  const { requestsPerMinute, tokensPerMinute, concurrency, budget } = share;
-  const { tokensPerMinute: promptMax = Infinity, budget: { tokens: budgetTokens } = { tokens: Infinity } } =
-    book.limits;
-  if (budget !== undefined && state.spent >= budget.tokens) return "budget";
-  const needed = promptTokens - growthTokens;
-  if (needed > Math.max(0, Math.min(promptMax, budgetTokens - state.spent))) return "prompt";
-  if (budget !== undefined && state.spent + state.reserved + Math.max(1, needed) > budget.tokens)
-    return "budget_reserved";
-  if (concurrency !== undefined && state.seatsTaken >= concurrency) return "concurrency";
-  const { levels } = state;
+function refusalOf(demand: Demand, { book, share, levels, seatsTaken, spent, reserved }: BookUse): Refusal | undefined {
+  const { tokens, rate } = demand;
+  const { requestsPerMinute, tokensPerMinute, concurrency } = share;
+  const budgets = judgingBudgets(share, rate);
+  const spentOut = budgets.find(({ unit, limit }) => spent[unit] >= limit);
+  if (spentOut !== undefined) return limitOfUnit[spentOut.unit];
+  const needed = neededOf(demand);
+  const isTooLong = judgingBudgets(book.limits, rate).some(({ unit, limit }) => needed[unit] > limit - spent[unit]);
+  if (isTooLong || needed.tokens > (book.limits.tokensPerMinute ?? Infinity)) return "prompt";
+  const full = budgets.find(({ unit, limit }) => spent[unit] + reserved[unit] + Math.max(1, needed[unit]) > limit);
+  if (full !== undefined) return `${limitOfUnit[full.unit]}_reserved`;
+  if (concurrency !== undefined && seatsTaken >= concurrency) return "concurrency";
   if (requestsPerMinute !== undefined && waitMsFor(1, levels.requests, requestsPerMinute) > 0) return "requests";
   if (tokensPerMinute !== undefined && waitMsFor(tokens, levels.tokens, tokensPerMinute) > 0) return "tokens";
   return undefined;
+}
+
+/** Returns what a book must have left for the prompt of a demand. Its tokens are estimated, so that it may be longer. */
+export function neededOf({ promptTokens = 0, rate }: Pick<Demand, "promptTokens" | "rate">): Amounts {
+  const money = rate === undefined ? 0 : rate.fixed - sumOf([growthTokens, rate.perMillion]);
+  return { tokens: promptTokens - growthTokens, money };
+}
+
+/** Returns what a reservation should hold from now on. */
+export function wantedOf({ reservation: { rate }, promptTokens, usedTokens }: Growth): Amounts {
+  return amountsOf(usedTokens + growthTokens, { promptTokens, rate });
 }
 
 /**
  * Returns the reservation with what each book has left for it; `uses` has the books in their order. The script of
  * `RedisLimitsBook` decides the same.
  */
-export function growReservation({ reservation, usedTokens }: Growth, uses: readonly BookUse[]): Reservation {
-  const grown = (held: number, left: number): number =>
-    held + Math.max(0, Math.min(usedTokens + growthTokens - held, Math.floor(left + roundingUnits)));
-  const held = reservation.held.map((each, at): Held => {
+export function growReservation(growth: Growth, uses: readonly BookUse[]): Reservation {
+  const wanted = wantedOf(growth);
+  const grown = (held: number, want: number, left: number): number =>
+    held + Math.max(0, Math.min(want - held, Math.floor(left + roundingUnits)));
+  const held = growth.reservation.held.map((each, at): Held => {
     const { share, levels, spent, reserved } = uses[at] as BookUse;
-    const { tokensPerMinute, budget } = share;
-    return {
-      book: each.book,
-      tokens: tokensPerMinute === undefined ? each.tokens : grown(each.tokens, tokensPerMinute - levels.tokens),
-      budgetTokens:
-        budget === undefined ? each.budgetTokens : grown(each.budgetTokens, budget.tokens - spent - reserved),
-    };
+    const { tokensPerMinute } = share;
+    const all: Record<BudgetUnit, number> = { ...each.reserved };
+    for (const { unit, limit } of judgingBudgets(share, growth.reservation.rate))
+      all[unit] = grown(all[unit], wanted[unit], limit - spent[unit] - reserved[unit]);
+    const ofMinute = tokensPerMinute === undefined ? 0 : tokensPerMinute - levels.tokens;
+    return { book: each.book, tokens: grown(each.tokens, wanted.tokens, ofMinute), reserved: all };
   });
-  return { ...reservation, held };
+  return { ...growth.reservation, held };
 }
 
 interface RefusedDemand {
@@ -174,11 +196,11 @@ interface RefusedDemand {
   readonly tokens: number;
   readonly limits: KeyLimits;
   readonly levels: Omit<Levels, "atMs">;
-  readonly budgetEndsInMs: number;
+  readonly wallMs: number;
 }
 
 /** Returns the time after which a refused request may be worth a retry. */
-export function waitMsOf({ by, tokens, limits, levels, budgetEndsInMs }: RefusedDemand): number {
+export function waitMsOf({ by, tokens, limits, levels, wallMs }: RefusedDemand): number {
   switch (by) {
     case "requests":
       return waitMsFor(1, levels.requests, limits.requestsPerMinute ?? 1);
@@ -186,11 +208,28 @@ export function waitMsOf({ by, tokens, limits, levels, budgetEndsInMs }: Refused
       return waitMsFor(tokens, levels.tokens, limits.tokensPerMinute ?? 1);
     case "concurrency":
     case "budget_reserved":
+    case "spend_reserved":
       return underWayWaitMs;
     case "budget":
+    case "spend":
     case "prompt":
-      return budgetEndsInMs;
+      return Math.max(0, ...endingBudgets(by, limits).map(({ per }) => budgetPeriodAt(per, wallMs).endsAtMs - wallMs));
   }
+}
+
+/** Returns the budgets whose end a refused request may wait for. */
+function endingBudgets(by: Refusal, limits: KeyLimits): readonly Budget[] {
+  return budgetsOf(limits).filter(({ unit }) => by === "prompt" || by === limitOfUnit[unit]);
+}
+
+/** Returns what is used of a budget that is spent, and the end of its period; undefined for other refusals. */
+export function spentPeriod(
+  by: Refusal,
+  limits: KeyLimits,
+  { spent, wallMs }: { spent: Partial<Amounts>; wallMs: number },
+) {
+  const [budget] = by === "prompt" ? [] : endingBudgets(by, limits);
+  return budget && { used: spent[budget.unit] ?? 0, endsAtMs: budgetPeriodAt(budget.per, wallMs).endsAtMs };
 }
 
 export function limitStatusOf(limits: KeyLimits, levels: Omit<Levels, "atMs">): LimitStatus {
@@ -230,35 +269,10 @@ export function judgingLimits({ seat }: Pick<Demand, "seat">, limits: KeyLimits)
 
 /** True if the requests of a book are tracked one by one while they are under way. */
 export function needsSeat({ limits }: Book): boolean {
-  return limits.concurrency !== undefined || limits.budget !== undefined;
+  return limits.concurrency !== undefined || limits.budget !== undefined || limits.spend !== undefined;
 }
 
 /** True if a reservation has a seat in any of its books. */
 export function hasSeat({ held }: Pick<Reservation, "held">): boolean {
   return held.some(({ book }) => needsSeat(book));
-}
-
-interface PeriodOfTime {
-  /** `2026-11-21` or `2026-11` (UTC). */
-  readonly name: string;
-  readonly beginsAtMs: number;
-  readonly endsAtMs: number;
-}
-
-/** The latest period of each kind: nearly every question is about it, and there are many. */
-const latestPeriods = new Map<BudgetPeriod, PeriodOfTime>();
-
-/** Returns the budget period that contains `wallMs`. */
-export function budgetPeriodAt(per: BudgetPeriod, wallMs: number): PeriodOfTime {
-  const latest = latestPeriods.get(per);
-  if (latest !== undefined && wallMs >= latest.beginsAtMs && wallMs < latest.endsAtMs) return latest;
-  const at = new Date(wallMs);
-  const [year, month, day] = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()];
-  const period =
-    per === "day"
-      ? { beginsAtMs: Date.UTC(year, month, day), endsAtMs: Date.UTC(year, month, day + 1) }
-      : { beginsAtMs: Date.UTC(year, month, 1), endsAtMs: Date.UTC(year, month + 1, 1) };
-  const named = { name: at.toISOString().slice(0, per === "day" ? 10 : 7), ...period };
-  latestPeriods.set(per, named);
-  return named;
 }

@@ -1,5 +1,7 @@
+import type { MoneyRate } from "#shared/prices/cost.ts";
 import type { Book } from "#shared/records/book.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
+import { type Amounts, noAmounts, type Spent } from "./budgets.ts";
 
 /** A request's demand on the limits of its books, judged before the request may run. */
 export interface Demand {
@@ -11,6 +13,8 @@ export interface Demand {
   readonly tokens: number;
   /** The tokens of the prompt alone, which may be longer than what is left by `growthTokens`. Absent for a count of tokens. */
   readonly promptTokens?: number;
+  /** Its cost. Absent for a model without a price, which no spend limit blocks. */
+  readonly rate?: MoneyRate | undefined;
 }
 
 /** In place of a seat: a count of tokens takes a request of the limit per minute, and nothing of the other limits. */
@@ -34,8 +38,8 @@ export interface Held {
   readonly book: Book;
   /** Tokens reserved of the limit per minute. */
   readonly tokens: number;
-  /** Tokens reserved of the budget. */
-  readonly budgetTokens: number;
+  /** Reserved of the budgets. */
+  readonly reserved: Amounts;
 }
 
 /** The part of its books' limits that an admitted request holds until it is settled. */
@@ -43,6 +47,7 @@ export interface Reservation {
   /** Its part of each book, in the order of the demand. */
   readonly held: readonly Held[];
   readonly seat: string;
+  readonly rate?: MoneyRate | undefined;
   /** `here` if only this gateway knows of the reservation, `shared` if the book of all gateways has it. */
   readonly kept: "here" | "shared";
 }
@@ -50,10 +55,11 @@ export interface Reservation {
 /** A request under way that has used up its reservation: its prompt and the answer so far have `usedTokens` tokens. */
 export interface Growth {
   readonly reservation: Reservation;
+  readonly promptTokens: number;
   readonly usedTokens: number;
 }
 
-/** The end of an admitted request: its reservation, and the tokens that it really used. */
+/** The end of an admitted request: its reservation, and what it really used. */
 export interface Settled {
   readonly reservation: Reservation;
   /**
@@ -62,20 +68,31 @@ export interface Settled {
    */
   readonly ran: boolean;
   readonly usedTokens: number;
+  readonly usedMoney: number;
 }
 
 /**
- * The limit that refuses a request. `budget`: the budget is spent, and nothing helps before its period ends.
- * `budget_reserved`: requests under way have reserved the rest of the budget, and some of them will not use it all.
- * `prompt`: the prompt alone is far longer than the rest of the budget, or than the tokens of a minute.
+ * The limit that refuses a request. `budget`: the budget of tokens is spent, and nothing helps before its period ends.
+ * `budget_reserved`: requests under way have reserved the rest of the budget, and some of them will not use it all. `spend` and
+ * `spend_reserved` say the same of money. `prompt`: the prompt alone is far longer than the rest of a budget, or than the tokens
+ * of a minute.
  */
-export const refusals = ["requests", "tokens", "concurrency", "budget", "budget_reserved", "prompt"] as const;
+export const refusals = [
+  "requests",
+  "tokens",
+  "concurrency",
+  "budget",
+  "budget_reserved",
+  "spend",
+  "spend_reserved",
+  "prompt",
+] as const;
 export type Refusal = (typeof refusals)[number];
 
 export type Admission = {
   readonly limitStatus: LimitStatus;
-  /** For each book with a budget: the tokens used of it in this period, without reservations. */
-  readonly spent?: readonly (number | undefined)[] | undefined;
+  /** For each book: what is used of its budgets in this period, without reservations. */
+  readonly spent?: readonly Partial<Amounts>[] | undefined;
 } & (
   | { readonly outcome: "admitted"; readonly reservation: Reservation }
   | {
@@ -84,6 +101,8 @@ export type Admission = {
       /** The book whose limit it is. `limitStatus` has its rates, where it has any. */
       readonly book: Book;
       readonly waitMs: number;
+      /** For a budget that is spent: what is used of it, and the end of its period. */
+      readonly period?: { readonly used: number; readonly endsAtMs: number } | undefined;
       /** Set by a gateway's own share while the store is unavailable. The store may admit the next request at once. */
       readonly isProvisional?: true;
     }
@@ -93,7 +112,7 @@ export type Admission = {
 export interface Limits {
   admit(demand: Demand): Promise<Admission>;
   /** Takes a seat for an answer that an earlier request was admitted for. It is counted, and nothing refuses it. */
-  occupy(demand: Pick<Demand, "books" | "seat">): Reservation;
+  occupy(demand: Omit<Demand, "tokens" | "promptTokens">): Reservation;
   /** Returns the rate-limit status of books. Charges nothing. */
   limitStatus(books: readonly Book[]): Promise<LimitStatus>;
 }
@@ -120,6 +139,8 @@ export interface SeatedAnswer {
 export interface RunningUsage {
   readonly id: number;
   readonly usage: UsageRow;
+  /** Its additions to other books than that of its key. */
+  readonly spent: readonly Spent[];
   readonly answer?: SeatedAnswer | undefined;
   /** Its record as JSON, the first time that the book is told of it. */
   readonly request?: string | undefined;
@@ -127,6 +148,7 @@ export interface RunningUsage {
 
 /** A request under way. */
 export interface RunningRequest {
+  readonly books: readonly Book[];
   /** Returns what is booked if it is cut off now; undefined while no machine works for it. */
   usedSoFar(): UsageRow | undefined;
   /** Returns its record for that case, as JSON; undefined where none are kept. */
@@ -136,7 +158,7 @@ export interface RunningRequest {
 }
 
 /** The end of a request, with its usage and its record. */
-export interface SettledRequest extends Omit<Settled, "reservation"> {
+export interface SettledRequest extends Omit<Settled, "reservation" | "usedMoney"> {
   /** Absent for a request that was refused before it held anything, or whose books have no limits. */
   readonly reservation?: Reservation | undefined;
   readonly usage: UsageRow;
@@ -163,6 +185,8 @@ export interface Settlement {
   /** Requests to be admitted, judged after all else. A settlement that is sent again has none. */
   readonly demands: readonly Demand[];
   readonly usage: readonly UsageRow[];
+  /** Additions of the usage to other books than those of keys. */
+  readonly spent: readonly Spent[];
   /** Records of ended requests, each as JSON. */
   readonly requests: readonly string[];
   /** The use so far of requests under way. The book keeps the latest of each, and books it if this gateway is gone. */
@@ -172,7 +196,15 @@ export interface Settlement {
 }
 
 /** A settlement that books nothing. */
-export const nothingToSettle = { usage: [], ended: [], charges: [], requests: [], running: [], over: [] } as const;
+export const nothingToSettle = {
+  usage: [],
+  spent: [],
+  ended: [],
+  charges: [],
+  requests: [],
+  running: [],
+  over: [],
+} as const;
 
 /**
  * The book of limits: what is used of the limits of all books, and the usage records of their requests. Redis has it for all
@@ -197,10 +229,10 @@ export interface Settling {
 
 /** A reservation of nothing but its seats. */
 export function emptyReservation(
-  { books, seat }: Pick<Demand, "books" | "seat">,
+  { books, seat, rate }: Omit<Demand, "tokens" | "promptTokens">,
   kept: Reservation["kept"],
 ): Reservation {
-  return { held: books.map((book) => ({ book, tokens: 0, budgetTokens: 0 })), seat, kept };
+  return { held: books.map((book) => ({ book, tokens: 0, reserved: noAmounts })), seat, rate, kept };
 }
 
 /** A seat that is not renewed for this long is free again. This frees the seats of a gateway that was killed. */

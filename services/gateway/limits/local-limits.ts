@@ -2,7 +2,15 @@ import type { Book } from "#shared/records/book.ts";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import {
+  type Amounts,
+  type Budget,
   budgetPeriodAt,
+  budgetsOf,
+  budgetUnits,
+  type BudgetUnit,
+  noAmounts,
+} from "./budgets.ts";
+import {
   chargedLevels,
   emptyLevels,
   growReservation,
@@ -12,6 +20,7 @@ import {
   limitStatusOf,
   refusedStatus,
   roundingUnits,
+  spentPeriod,
   tightest,
   waitMsOf,
   windowMs,
@@ -34,10 +43,10 @@ import {
 interface LocalLimitsOptions {
   readonly clock: Pick<Clock, "now" | "wall">;
   /**
-   * Returns the tokens that a book used of its budget in a period, if the store has not reported them. `admit` reads
-   * this in the same synchronous step that decides.
+   * Returns what a book used of a budget in a period, if the store has not reported it. `admit` reads this in the same
+   * synchronous step that decides.
    */
-  readonly spent: (bookId: string, period: string) => number;
+  readonly spent: (bookId: string, period: string, unit: BudgetUnit) => number;
 }
 
 /** The interval between two searches for books that can be forgotten. */
@@ -66,17 +75,19 @@ export class LocalLimits implements Pick<Limits, "limitStatus"> {
   }
 
   admit(demand: Demand): Admission {
-    const { books, seat, tokens } = demand;
+    const { books, seat, tokens, rate } = demand;
     const uses = books.map((book) => this.#useOf(book, demand));
     const verdict = judgeDemand(demand, uses);
     if (verdict.outcome === "refuse") {
       const { by, at } = verdict;
-      const { book, share, levels, endsInMs } = uses[at] as UseUntil;
-      const waitMs = waitMsOf({ by, tokens, limits: share, levels, budgetEndsInMs: endsInMs });
+      const { book, share, levels, spent } = uses[at] as BookUse;
+      const wallMs = this.#options.clock.wall();
+      const waitMs = waitMsOf({ by, tokens, limits: share, levels, wallMs });
+      const period = spentPeriod(by, share, { spent, wallMs });
       const statuses = uses.map((each) => limitStatusOf(each.share, each.levels));
-      return { outcome: "refused", by, book, waitMs, limitStatus: refusedStatus(statuses, at) };
+      return { outcome: "refused", by, book, waitMs, period, limitStatus: refusedStatus(statuses, at) };
     }
-    const reservation: Reservation = { held: verdict.held, seat, kept: "here" };
+    const reservation: Reservation = { held: verdict.held, seat, rate, kept: "here" };
     this.adopt(reservation);
     this.#notCharged(reservation);
     return { outcome: "admitted", reservation, limitStatus: this.#statusOf(uses) };
@@ -122,12 +133,14 @@ export class LocalLimits implements Pick<Limits, "limitStatus"> {
   }
 
   /** Records the budget use of all gateways, as their store just reported it for each book. The share divides only what is left. */
-  learn({ books }: Pick<Demand, "books">, spent: readonly (number | undefined)[]): void {
+  learn({ books }: Pick<Demand, "books">, spent: readonly Partial<Amounts>[]): void {
     for (const [at, { id, limits }] of books.entries()) {
-      const used = spent[at];
-      if (limits.budget === undefined || used === undefined) continue;
-      const period = budgetPeriodAt(limits.budget.per, this.#options.clock.wall());
-      this.#books.getOrInsertComputed(id, () => new LocalBook()).learn(period, used);
+      for (const { unit, per } of budgetsOf(limits)) {
+        const used = spent[at]?.[unit];
+        if (used === undefined) continue;
+        const period = budgetPeriodAt(per, this.#options.clock.wall());
+        this.#books.getOrInsertComputed(id, () => new LocalBook()).learn(unit, period, used);
+      }
     }
   }
 
@@ -163,18 +176,16 @@ export class LocalLimits implements Pick<Limits, "limitStatus"> {
     return (this.#books.get(id) ?? new LocalBook()).stateAt(this.#options.clock.now(), share);
   }
 
-  #useOf(book: Book, { seat }: Pick<Demand, "seat">): UseUntil {
-    const { spent, endsInMs } = this.#budgetOf(book);
+  #useOf(book: Book, { seat }: Pick<Demand, "seat">): BookUse {
+    const spent = { ...noAmounts } as Record<BudgetUnit, number>;
+    for (const budget of budgetsOf(book.limits)) spent[budget.unit] = this.#spentOf(book.id, budget);
     const share = judgingLimits({ seat }, shareOf(book.limits, this.gateways, spent));
-    return { book, share, ...this.#stateOf(book.id, share), spent, endsInMs };
+    return { book, share, ...this.#stateOf(book.id, share), spent };
   }
 
-  #budgetOf({ id, limits }: Book): { readonly spent: number; readonly endsInMs: number } {
-    if (limits.budget === undefined) return { spent: 0, endsInMs: 0 };
-    const wallMs = this.#options.clock.wall();
-    const { name, endsAtMs } = budgetPeriodAt(limits.budget.per, wallMs);
-    const learned = this.#books.get(id)?.spentIn(name);
-    return { spent: learned ?? this.#options.spent(id, name), endsInMs: endsAtMs - wallMs };
+  #spentOf(id: string, { unit, per }: Budget): number {
+    const { name } = budgetPeriodAt(per, this.#options.clock.wall());
+    return this.#books.get(id)?.spentIn(unit, name) ?? this.#options.spent(id, name, unit);
   }
 
   #forgetIdle(): void {
@@ -191,8 +202,6 @@ export class LocalLimits implements Pick<Limits, "limitStatus"> {
 }
 
 type Use = Pick<Charge, "requests" | "tokens">;
-/** The use of a book, and the time until the period of its budget ends. */
-type UseUntil = BookUse & { readonly endsInMs: number };
 
 /** A reservation's part of a book, the one that granted what is new of it, and the requests of a minute that it takes. */
 interface Taken extends Pick<Reservation, "seat" | "kept"> {
@@ -207,24 +216,25 @@ interface Taken extends Pick<Reservation, "seat" | "kept"> {
  */
 class LocalBook {
   readonly #reservations = new Map<string, Held & Pick<Reservation, "kept">>();
-  #reserved = 0;
+  readonly #reserved: Record<BudgetUnit, number> = { ...noAmounts };
   #levels = emptyLevels;
   /** The same levels as the book of all gateways knows them: without grants made here while it was unavailable. */
   #charged = emptyLevels;
   /** The limits of the last charge. */
   #limits: KeyLimits = {};
-  #budget: { readonly period: string; readonly endsAtMs: number; spent: number } | undefined;
+  /** Use of budgets, as the store has reported it, and since then. */
+  readonly #spent = new Map<BudgetUnit, { readonly period: string; readonly endsAtMs: number; amount: number }>();
 
   stateAt(nowMs: number, limits: KeyLimits): Omit<LimitsUse, "spent"> {
     const levels = levelsAt(this.#levels, limits, nowMs);
-    return { levels, seatsTaken: this.#reservations.size, reserved: this.#reserved };
+    return { levels, seatsTaken: this.#reservations.size, reserved: { ...this.#reserved } };
   }
 
   /** Records a reservation, or what it has grown by. */
   take(nowMs: number, limits: KeyLimits, { held, seat, kept, by, requests }: Taken): void {
     const before = this.#reservations.get(seat);
     if (seat !== noSeat) this.#reservations.set(seat, { ...held, kept });
-    this.#reserved += held.budgetTokens - (before?.budgetTokens ?? 0);
+    for (const unit of budgetUnits) this.#reserved[unit] += held.reserved[unit] - (before?.reserved[unit] ?? 0);
     const use = { requests: before ? 0 : requests, tokens: held.tokens - (before?.tokens ?? 0) };
     this.#charge(nowMs, limits, use, by);
   }
@@ -240,28 +250,37 @@ class LocalBook {
   }
 
   /** Settles a reservation once. A reservation that is unknown here, or already settled, changes nothing. */
-  settle(nowMs: number, limits: KeyLimits, { reservation, ran, usedTokens }: Settled): void {
+  settle(nowMs: number, limits: KeyLimits, { reservation, ran, usedTokens, usedMoney }: Settled): void {
     const held = this.#reservations.get(reservation.seat);
     if (held === undefined) return;
     this.#reservations.delete(reservation.seat);
-    if (this.#budget !== undefined) this.#budget.spent += usedTokens;
-    this.#reserved -= held.budgetTokens;
+    const used: Amounts = { tokens: usedTokens, money: usedMoney };
+    for (const unit of budgetUnits) {
+      const spent = this.#spent.get(unit);
+      if (spent !== undefined) spent.amount += used[unit];
+      this.#reserved[unit] -= held.reserved[unit];
+    }
     const use = { requests: ran ? 0 : -1, tokens: (ran ? usedTokens : 0) - held.tokens };
     this.#charge(nowMs, limits, use, held.kept);
   }
 
-  /** Records the tokens used in a period up to now. Later settlements here are added to it. */
-  learn(period: { readonly name: string; readonly endsAtMs: number }, spent: number): void {
-    this.#budget = { period: period.name, endsAtMs: period.endsAtMs, spent };
+  /** Records what was used in a period up to now. Later settlements here are added to it. */
+  learn(
+    unit: BudgetUnit,
+    { name, endsAtMs }: { readonly name: string; readonly endsAtMs: number },
+    amount: number,
+  ): void {
+    this.#spent.set(unit, { period: name, endsAtMs, amount });
   }
 
-  spentIn(period: string): number | undefined {
-    return this.#budget?.period === period ? this.#budget.spent : undefined;
+  spentIn(unit: BudgetUnit, period: string): number | undefined {
+    const spent = this.#spent.get(unit);
+    return spent?.period === period ? spent.amount : undefined;
   }
 
   /** True if a book without any record would have the same state. */
   isIdleAt(nowMs: number, wallMs: number): boolean {
-    const budgetIsOver = this.#budget === undefined || this.#budget.endsAtMs <= wallMs;
+    const budgetIsOver = [...this.#spent.values()].every(({ endsAtMs }) => endsAtMs <= wallMs);
     const { requests, tokens } = levelsAt(this.#levels, this.#limits, nowMs);
     return this.#reservations.size === 0 && requests <= roundingUnits && tokens <= roundingUnits && budgetIsOver;
   }
@@ -277,15 +296,16 @@ class LocalBook {
  * Returns one gateway's share of a book's limits. Only the rest of a budget is divided: all gateways together spent the
  * other part. However many gateways there are, each admits a request now and then.
  */
-function shareOf(limits: KeyLimits, gateways: number, spent = 0): KeyLimits {
+function shareOf(limits: KeyLimits, gateways: number, spent: Amounts = noAmounts): KeyLimits {
   if (gateways <= 1) return limits;
-  const { requestsPerMinute, tokensPerMinute, concurrency, budget } = limits;
+  const { requestsPerMinute, tokensPerMinute, concurrency, budget, spend } = limits;
   const divided = (limit: number): number => Math.max(1, Math.floor(limit / gateways));
-  const left = budget === undefined ? 0 : budget.tokens - spent;
+  const rest = (limit: number, used: number): number => (limit > used ? used + divided(limit - used) : limit);
   return {
     requestsPerMinute: requestsPerMinute && divided(requestsPerMinute),
     tokensPerMinute: tokensPerMinute && divided(tokensPerMinute),
     concurrency: concurrency && divided(concurrency),
-    budget: budget && left > 0 ? { ...budget, tokens: spent + divided(left) } : budget,
+    budget: budget && { ...budget, tokens: rest(budget.tokens, spent.tokens) },
+    spend: spend && { ...spend, millionths: rest(spend.millionths, spent.money) },
   };
 }

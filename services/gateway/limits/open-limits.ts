@@ -5,6 +5,7 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { keptRequestsDefault, type KeptRequests } from "#shared/requests/request-records.ts";
 import { madeOf, usageKeptDays, usageTables } from "#shared/usage/usage.ts";
+import { type BudgetUnit, isOfKey } from "./budgets.ts";
 import {
   emptyReservation,
   type Admission,
@@ -51,7 +52,7 @@ function openShared(redis: Extract<StateStore, { kind: "redis" }>["redis"], opti
   const book = new RedisLimitsBook(redis, { clock, kept });
   // Read for keys that this gateway never asked Redis about. For all others, the last answer of Redis reported the spent
   // tokens.
-  const local: LocalLimits = new LocalLimits({ clock, spent: (keyId, period) => settlements.spentOf(keyId, period) });
+  const local: LocalLimits = new LocalLimits({ clock, spent: (...of) => settlements.spentOf(...of) });
   const settlements: Settlements = new Settlements({ ...options, book, local });
   const limits = new SharedLimits({ book, local, settlements });
   return { limits, settlements, site: local, begin: () => undefined };
@@ -61,7 +62,7 @@ function openEmbedded(database: StateDatabase, options: LimitsOptions): OpenedLi
   const book: SqliteLimitsBook = new SqliteLimitsBook(database, {
     clock: options.clock,
     kept: options.kept,
-    unbooked: (keyId, period) => settlements.spentOf(keyId, period),
+    unbooked: (...of) => settlements.spentOf(...of),
   });
   const settlements: Settlements = new Settlements({ ...options, book, local: book.local, gatherMs: 0 });
   return { limits: book, settlements, site: book.local, begin: () => book.bookRunning() };
@@ -70,14 +71,14 @@ function openEmbedded(database: StateDatabase, options: LimitsOptions): OpenedLi
 interface SqliteLimitsOptions {
   readonly clock: Pick<Clock, "now" | "wall">;
   readonly kept?: KeptRequests;
-  /** Returns the tokens that a key used in a period and that are not booked yet. */
-  readonly unbooked?: (keyId: string, period: string) => number;
+  /** Returns what a book used in a period and what is not booked yet. */
+  readonly unbooked?: (bookId: string, period: string, unit: BudgetUnit) => number;
 }
 
 /**
  * The book of the only gateway of a state folder. What requests hold is in memory, and ends with the process. What they
- * used is in the database; the tokens that a key spent are the sum of its rows. The number of the last settlement needs
- * no table: no gateway outlives its process.
+ * used is in the database. What a key spent is the sum of its rows; the table `spending` has what other books spent. The
+ * number of the last settlement needs no table: no gateway outlives its process.
  */
 export class SqliteLimitsBook implements Limits, LimitsBook {
   readonly local: LocalLimits;
@@ -90,15 +91,14 @@ export class SqliteLimitsBook implements Limits, LimitsBook {
     this.#database = database;
     this.#clock = clock;
     this.#kept = kept;
-    const spent = (keyId: string, period: string): number => this.spentOf(keyId, period) + unbooked(keyId, period);
-    this.local = new LocalLimits({ clock, spent });
+    this.local = new LocalLimits({ clock, spent: (...of) => this.spentOf(...of) + unbooked(...of) });
   }
 
   async admit(demand: Demand): Promise<Admission> {
     return this.local.admit(demand);
   }
 
-  occupy(demand: Pick<Demand, "books" | "seat">): Reservation {
+  occupy(demand: Omit<Demand, "tokens" | "promptTokens">): Reservation {
     const reservation = emptyReservation(demand, "here");
     this.local.occupy(reservation);
     return reservation;
@@ -111,7 +111,10 @@ export class SqliteLimitsBook implements Limits, LimitsBook {
   /** Books what answers had used that were under way when the gateway before was killed. */
   bookRunning(): void {
     this.#database.change("book answers that were cut off", (sql) => {
-      for (const { usage } of sql.all`SELECT usage FROM running`) addUsageRows(sql, `[${String(usage)}]`);
+      for (const { usage, spent } of sql.all`SELECT usage, spent FROM running`) {
+        addUsageRows(sql, `[${String(usage)}]`);
+        if (spent !== null) addSpending(sql, String(spent));
+      }
       sql.run`
         INSERT INTO requests (id, at, record)
         SELECT request ->> 'id', request ->> 'at', json_patch(request, made) FROM running WHERE request IS NOT NULL`;
@@ -120,9 +123,9 @@ export class SqliteLimitsBook implements Limits, LimitsBook {
   }
 
   async settle(settlement: Settlement): Promise<Settling> {
-    const { gateway, sequence, ended, growing, demands, usage, running } = settlement;
+    const { gateway, sequence, ended, growing, demands, usage, spent, running } = settlement;
     if (sequence > (this.#settled.get(gateway) ?? 0)) {
-      if (usage.length > 0 || running.length > 0) this.#add(settlement);
+      if (usage.length + spent.length + running.length > 0) this.#add(settlement);
       for (const each of ended) this.local.settle(each);
       this.#settled.set(gateway, sequence);
     }
@@ -130,30 +133,36 @@ export class SqliteLimitsBook implements Limits, LimitsBook {
     return { gateways: 1, grown, admissions: demands.map((each) => this.local.admit(each)) };
   }
 
-  /** Returns the tokens that a key used in a period (named as by `budgetPeriodAt`), over all models. */
-  spentOf(keyId: string, period: string): number {
+  /** Returns what a book used in a period (named as by `budgetPeriodAt`), over all models. */
+  spentOf(bookId: string, period: string, unit: BudgetUnit = "tokens"): number {
     const days = JSON.stringify(daysOf(period));
-    const row = this.#database.read(
-      "sum what a key has used",
-      (sql) => sql.get`
-        SELECT min(coalesce(sum(min(prompt_tokens + completion_tokens, ${tokensMax})), 0), ${tokensMax}) AS tokens
-        FROM usage WHERE key_id = ${keyId} AND day IN (SELECT value FROM json_each(${days}))`,
+    const row = this.#database.read("sum what was spent", (sql) =>
+      isOfKey(bookId)
+        ? sql.get`
+            SELECT min(coalesce(sum(min(
+              CASE ${unit} WHEN 'money' THEN cost ELSE prompt_tokens + completion_tokens END, ${tokensMax})), 0),
+              ${tokensMax}) AS spent
+            FROM usage WHERE key_id = ${bookId} AND day IN (SELECT value FROM json_each(${days}))`
+        : sql.get`
+            SELECT min(amount, ${tokensMax}) AS spent FROM spending
+            WHERE book = ${bookId} AND unit = ${unit} AND period = ${period}`,
     );
-    return Number(row?.["tokens"]);
+    return Number(row?.["spent"] ?? 0);
   }
 
-  #add({ usage, requests, running, over }: Pick<Settlement, "usage" | "requests" | "running" | "over">): void {
+  #add({ usage, spent, requests, running, over }: Settlement): void {
     const rows = JSON.stringify(usage);
     const records = `[${requests.join(",")}]`;
     const kept = `-${usageKeptDays} days`;
     const { max, ms } = this.#kept;
     this.#database.change("write down what has ended", (sql) => [
       addUsageRows(sql, rows),
+      addSpending(sql, JSON.stringify(spent)),
       sql.run`
-        INSERT INTO running (id, usage, made, request)
-        SELECT value ->> 'id', value ->> 'usage', value ->> 'made', value ->> 'request'
+        INSERT INTO running (id, usage, made, request, spent)
+        SELECT value ->> 'id', value ->> 'usage', value ->> 'made', value ->> 'request', value ->> 'spent'
         FROM json_each(${JSON.stringify(running.map((each) => ({ ...each, made: madeOf(each.usage) })))}) WHERE true
-        ON CONFLICT DO UPDATE SET usage = excluded.usage, made = excluded.made`,
+        ON CONFLICT DO UPDATE SET usage = excluded.usage, made = excluded.made, spent = excluded.spent`,
       sql.run`DELETE FROM running WHERE id IN (SELECT value FROM json_each(${JSON.stringify(over)}))`,
       sql.run`
         DELETE FROM usage WHERE day <
@@ -178,6 +187,17 @@ export class SqliteLimitsBook implements Limits, LimitsBook {
 const tokensMax = Number.MAX_SAFE_INTEGER;
 /** The most tokens that a row holds. It is left out of lists then, and grows no further. */
 const tokensKeptMax = BigInt(tokensMax) + 1n;
+
+/** Adds what books spent, and forgets the periods that ended before the last month. */
+function addSpending(sql: SqlTags, spent: string): void {
+  sql.run`
+    INSERT INTO spending
+    SELECT value ->> 'book', value ->> 'unit', value ->> 'period', value ->> 'amount' FROM json_each(${spent}) WHERE true
+    ON CONFLICT DO UPDATE SET amount = min(amount + excluded.amount, ${tokensKeptMax})`;
+  sql.run`
+    DELETE FROM spending WHERE period <
+    (SELECT strftime('%Y-%m', max(substr(value ->> 'period', 1, 7)) || '-01', '-1 month') FROM json_each(${spent}))`;
+}
 
 /** Adds rows to the tables of usage. A row of version 0.2.0 has neither cost nor the newer parts. */
 function addUsageRows(sql: SqlTags, rows: string): void {

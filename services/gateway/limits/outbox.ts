@@ -1,5 +1,7 @@
 import type { Log } from "#shared/process/log.ts";
+import type { Book } from "#shared/records/book.ts";
 import { addUsage, nameOfUsage, partsOf, type UsageRow } from "#shared/usage/usage.ts";
+import { type BudgetUnit, isOfKey, type Spent, spentByKey, spentByOthers } from "./budgets.ts";
 import {
   type Charge,
   nothingToSettle,
@@ -30,7 +32,7 @@ const toldAtOnceMax = 200;
 type EndedAt = Settled & { readonly endedAtMs: number };
 
 /** The part of a settlement that is booked once, however often it is sent. */
-export type Sent = Pick<Settlement, "sequence" | "charges" | "usage" | "requests" | "running" | "over"> & {
+export type Sent = Pick<Settlement, "sequence" | "charges" | "usage" | "spent" | "requests" | "running" | "over"> & {
   readonly ended: readonly EndedAt[];
 };
 
@@ -43,6 +45,8 @@ export class Outbox {
   /** Requests under way, with their numbers once the book was told of them. */
   readonly #running = new Map<RunningRequest, number | undefined>();
   #runningIds = 0;
+  /** The sums of what the rows that wait add to other books than those of keys, by book, unit and period. */
+  #spent = new Map<string, Spent>();
   /** The sums of all rows that wait, by day and parts. */
   #rows = new Map<string, UsageRow>();
   /** The sums of machines and of end users, which are lost beyond `rowsMax`: that use is of nobody's name then. */
@@ -89,7 +93,8 @@ export class Outbox {
     this.#running.delete(request);
     this.#running.set(request, id);
     // The book has the record from the first time on, and adds the use to it.
-    return [{ id, usage, answer: request.seated, request: told === undefined ? request.recordSoFar?.() : undefined }];
+    const record = told === undefined ? request.recordSoFar?.() : undefined;
+    return [{ id, usage, spent: spentByOthers(usage, request.books), answer: request.seated, request: record }];
   }
 
   /** True if the book was told of a request under way. */
@@ -103,13 +108,23 @@ export class Outbox {
     this.#running.delete(request);
   }
 
-  /** Adds a row of usage, and the record of its request. */
-  count(usage: UsageRow, request: string | undefined): void {
-    if (!this.#add(this.#rows, { ...usage, machine: null, endUser: null })) this.#uncounted += usage.requests;
+  /** Adds a row of usage with its books, and the record of its request. */
+  count(usage: UsageRow, request: string | undefined, books: readonly Book[] = []): void {
+    const isSpent = spentByOthers(usage, books).every((spent) => this.#spend(spent));
+    const isAdded = this.#add(this.#rows, { ...usage, machine: null, endUser: null });
+    if (!isAdded || !isSpent) this.#uncounted += usage.requests;
     for (const part of partsOf(usage)) this.#add(this.#parts, part);
     if (request === undefined) return;
     if (this.#requests.length < this.#rowsMax) this.#requests.push(request);
     else this.#unrecorded += 1;
+  }
+
+  #spend(spent: Spent): boolean {
+    const name = `${spent.unit} ${spent.period} ${spent.book}`;
+    const sum = this.#spent.get(name);
+    if (sum === undefined && this.#spent.size >= this.#rowsMax) return false;
+    this.#spent.set(name, { ...spent, amount: spent.amount + (sum?.amount ?? 0) });
+    return true;
   }
 
   /** Adds to the sum of rows with the same parts. False if there are too many sums for another one. */
@@ -133,13 +148,14 @@ export class Outbox {
     const sent: Sent = {
       sequence: this.#sequence,
       usage: [...this.#rows.values(), ...parts],
+      spent: [...this.#spent.values()],
       ended: this.#ended,
       running,
       over: this.#over,
       requests: this.#requests,
       charges,
     };
-    this.#rows = new Map();
+    [this.#rows, this.#spent] = [new Map(), new Map()];
     [this.#ended, this.#over, this.#requests] = [[], [], []];
     this.#sent.push(sent);
     return sent;
@@ -189,11 +205,12 @@ export class Outbox {
     return [...this.#sent.flatMap(({ usage }) => usage), ...this.#rows.values()].filter(({ keyId }) => keyId !== "");
   }
 
-  /** Returns the tokens that a key used in a period and that may not be booked yet. */
-  spentOf(keyId: string, period: string): number {
-    return this.#unbooked()
-      .filter((row) => row.keyId === keyId && row.day.startsWith(period))
-      .reduce((tokens, row) => tokens + row.promptTokens + row.completionTokens, 0);
+  /** Returns what a book used in a period and what may not be booked yet. */
+  spentOf(book: string, period: string, unit: BudgetUnit): number {
+    const others = [...this.#sent.flatMap(({ spent }) => spent), ...this.#spent.values()];
+    return [...(isOfKey(book) ? this.#unbooked().flatMap(spentByKey) : []), ...others]
+      .filter((each) => each.book === book && each.unit === unit && each.period === period)
+      .reduce((sum, { amount }) => sum + amount, 0);
   }
 
   /** Logs what was lost since the last report. */

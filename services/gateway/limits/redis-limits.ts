@@ -1,6 +1,5 @@
 import type { Book } from "#shared/records/book.ts";
 import { z } from "zod";
-import { budgetPeriods } from "#shared/admin/key-terms.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { gatewayIsThereForMs } from "#shared/records/site-gateways.ts";
 import type { Clock } from "#shared/process/clock.ts";
@@ -8,16 +7,28 @@ import type { RedisConnection, RedisScript } from "#shared/process/redis-connect
 import { keptRequestsDefault, type KeptRequests } from "#shared/requests/request-records.ts";
 import { madeOf, usageInRedis, type UsageRow } from "#shared/usage/usage.ts";
 import {
+  amountsOf,
+  type BudgetUnit,
   budgetPeriodAt,
+  budgetsOf,
+  endOfPeriod,
+  judgingBudgets,
+  noAmounts,
+  type Spent,
+  spentByKey,
+} from "./budgets.ts";
+import {
   drainedUnits,
-  growthTokens,
   hasSeat,
   judgingLimits,
   limitStatusOf,
+  neededOf,
   needsSeat,
   refusedStatus,
+  spentPeriod,
   tightest,
   waitMsOf,
+  wantedOf,
 } from "./judge-demand.ts";
 import {
   emptyReservation,
@@ -44,21 +55,21 @@ import type { Settlements } from "./settlements.ts";
 const prefixOnly = "";
 
 /**
- * The reply to a settlement: the number of gateways, both tokens of each book of each reservation that grows, and the
- * decision on each demand. `at` counts books from one.
+ * The reply to a settlement: the number of gateways, what each reservation that grows got of each book (tokens of a minute,
+ * and of each budget), and the decision on each demand. `at` counts books from one.
  */
 type SettleReply = readonly [
   gateways: number,
-  grants: readonly (readonly (readonly [tokens: number, budgetTokens: number])[])[],
+  grants: readonly (readonly (readonly number[])[])[],
   replies: readonly AdmitReply[],
 ];
 type AdmitReply = readonly [by: Refusal | "", at: number, ...books: readonly FoundBook[]];
-type FoundBook = readonly [requests: string, tokens: string, spent: number, budgetTokens: number];
+type FoundBook = readonly [requests: string, tokens: string, spent: readonly number[], reserved: readonly number[]];
 const limitStatusReply = z.tuple([z.tuple([z.coerce.number(), z.coerce.number()])], z.array(z.string().nullable()));
 
-/** Returns the Redis key that counts the tokens that a book used in a period. */
-export function spentAt(bookId: string, period: string): string {
-  return `spent:${bookId}:${period}`;
+/** Returns the Redis key that counts what a book used in a period. */
+export function spentAt(bookId: string, period: string, unit: BudgetUnit = "tokens"): string {
+  return `${unit === "tokens" ? "spent" : "spent-money"}:${bookId}:${period}`;
 }
 
 interface BookOptions {
@@ -111,7 +122,8 @@ export class RedisLimitsBook implements LimitsBook {
   }
 
   async settle(settlement: Settlement) {
-    const { gateway, sequence, acknowledged, ended, charges, growing, demands, usage, running, over } = settlement;
+    const { gateway, sequence, acknowledged, ended, charges, growing, demands, usage, spent, running, over } =
+      settlement;
     const wallMs = this.#clock.wall();
     const notes = this.#noted.gateway !== gateway || Math.abs(wallMs - this.#noted.wallMs) >= this.#notedForMs;
     if (notes) this.#noted = { gateway, wallMs };
@@ -124,7 +136,7 @@ export class RedisLimitsBook implements LimitsBook {
       renewed: some(settlement.renewed.flatMap(renewalsOf)),
       growing: some(growing.map((each) => growthOf(each, wallMs))),
       demands: some(demands.map((each) => demandOf(each, wallMs))),
-      ...(usage.length > 0 && usedOf(usage)),
+      ...(usage.length + spent.length > 0 && usedOf(usage, spent)),
       running: some(running.map(toldOf)),
       over: some(over),
     });
@@ -140,8 +152,11 @@ export class RedisLimitsBook implements LimitsBook {
     }
     const grown = growing.map(({ reservation }, at): Reservation => {
       const held = reservation.held.map((each, of): Held => {
-        const [tokens, budgetTokens] = grants[at]?.[of] ?? [0, 0];
-        return { ...each, tokens: each.tokens + tokens, budgetTokens: each.budgetTokens + budgetTokens };
+        const [tokens = 0, ...more] = grants[at]?.[of] ?? [];
+        const reserved = { ...each.reserved };
+        for (const [by, { unit }] of judgingBudgets(each.book.limits, reservation.rate).entries())
+          reserved[unit] += more[by] ?? 0;
+        return { ...each, tokens: each.tokens + tokens, reserved };
       });
       return { ...reservation, held };
     });
@@ -150,30 +165,32 @@ export class RedisLimitsBook implements LimitsBook {
 }
 
 function admissionOf([by, refusedAt, ...found]: AdmitReply, demand: Demand, wallMs: number): Admission {
-  const { books, seat, tokens } = demand;
+  const { books, seat, tokens, rate } = demand;
   const all = books.map((book, at) => {
-    const [requests, tokensOfMinute, spent, budgetTokens] = found[at] as FoundBook;
-    const judging = judgingLimits(demand, book.limits);
-    const levels = { requests: Number(requests), tokens: Number(tokensOfMinute) };
-    return { book, judging, levels, spent: judging.budget && spent, budgetTokens };
+    const [requests, tokensOfMinute, spent, granted] = found[at] as FoundBook;
+    const limits = judgingLimits(demand, book.limits);
+    const [used, reserved] = [
+      {} as Partial<Record<BudgetUnit, number>>,
+      { ...noAmounts } as Record<BudgetUnit, number>,
+    ];
+    for (const [of, { unit }] of judgingBudgets(limits, rate).entries())
+      [used[unit], reserved[unit]] = [spent[of] ?? 0, granted[of] ?? 0];
+    return { book, limits, levels: { requests: Number(requests), tokens: Number(tokensOfMinute) }, used, reserved };
   });
-  const statuses = all.map(({ judging, levels }) => limitStatusOf(judging, levels));
-  const spent = all.map((each) => each.spent);
+  const statuses = all.map(({ limits, levels }) => limitStatusOf(limits, levels));
+  const spent = all.map(({ used }) => used);
   const refused = all[refusedAt - 1];
   if (by !== "" && refused !== undefined) {
-    const { book, judging, levels } = refused;
-    const { limits } = book;
-    const budgetEndsInMs =
-      judging.budget === undefined ? 0 : budgetPeriodAt(judging.budget.per, wallMs).endsAtMs - wallMs;
-    const waitMs = waitMsOf({ by, tokens, limits, levels, budgetEndsInMs });
-    return { outcome: "refused", by, book, waitMs, limitStatus: refusedStatus(statuses, refusedAt - 1), spent };
+    const { book, limits, levels, used } = refused;
+    const waitMs = waitMsOf({ by, tokens, limits, levels, wallMs });
+    const period = spentPeriod(by, limits, { spent: used, wallMs });
+    return { outcome: "refused", by, book, waitMs, period, limitStatus: refusedStatus(statuses, refusedAt - 1), spent };
   }
-  const held = all.map(({ book, judging, budgetTokens }): Held => ({
-    book,
-    tokens: Math.min(tokens, judging.tokensPerMinute ?? 0),
-    budgetTokens,
-  }));
-  return { outcome: "admitted", reservation: { held, seat, kept: "shared" }, limitStatus: tightest(statuses), spent };
+  const held = all.map(({ book, limits, reserved }): Held => {
+    return { book, tokens: Math.min(tokens, limits.tokensPerMinute ?? 0), reserved };
+  });
+  const reservation: Reservation = { held, seat, rate, kept: "shared" };
+  return { outcome: "admitted", reservation, limitStatus: tightest(statuses), spent };
 }
 
 /** Returns a list, unless it is empty. */
@@ -182,61 +199,77 @@ function some<Each>(list: readonly Each[]): readonly Each[] | undefined {
 }
 
 function demandOf(demand: Demand, wallMs: number) {
-  const { books, seat, tokens, promptTokens = 0 } = demand;
-  return { seat, tokens, promptTokens, books: books.map((book) => judgedBook(book, demand, wallMs)) };
+  const { books, seat, tokens, rate } = demand;
+  const [needed, wanted] = [neededOf(demand), amountsOf(tokens, demand)];
+  const judged = books.map((book) => {
+    const limits = judgingLimits(demand, book.limits);
+    const budgets = budgetsIn({ id: book.id, limits }, rate, wallMs).map((each) => ({
+      ...each,
+      needed: needed[each.unit],
+      wanted: wanted[each.unit],
+    }));
+    return { ...ratesOf({ id: book.id, limits }), concurrency: limits.concurrency, budgets: some(budgets) };
+  });
+  return { seat, tokens, needed: needed.tokens, books: judged };
 }
 
-/** Returns a book with the limits that judge, as the script reads it. */
-function judgedBook({ id, limits }: Book, demand: Pick<Demand, "seat">, wallMs: number) {
-  const { requestsPerMinute, tokensPerMinute, concurrency, budget } = judgingLimits(demand, limits);
-  const at = budget && spentAt(id, budgetPeriodAt(budget.per, wallMs).name);
-  return { id, requestsPerMinute, tokensPerMinute, concurrency, budget: budget?.tokens, spentAt: at };
+function ratesOf({ id, limits: { requestsPerMinute, tokensPerMinute } }: Pick<Book, "id" | "limits">) {
+  return { id, requestsPerMinute, tokensPerMinute };
+}
+
+/** Returns the budgets of a book that judge a request. */
+function budgetsIn({ id, limits }: Pick<Book, "id" | "limits">, rate: Demand["rate"], wallMs: number) {
+  return judgingBudgets(limits, rate).map(({ unit, limit, per }) => {
+    return { unit, limit, spentAt: spentAt(id, budgetPeriodAt(per, wallMs).name, unit) };
+  });
 }
 
 /** Returns the change of each book's buckets, and the seat to free. A negative number is given back. */
 function changesOfEnd({ reservation: { held, seat }, ran, usedTokens }: Settled) {
   return held.map(({ book, tokens }) => {
     const change = changeOf({ book, requests: ran ? 0 : -1, tokens: (ran ? usedTokens : 0) - tokens });
-    return needsSeat(book) ? { ...change, seat, hasReserved: book.limits.budget !== undefined } : change;
+    return needsSeat(book) ? { ...change, seat, units: budgetsOf(book.limits).map(({ unit }) => unit) } : change;
   });
 }
 
 function changeOf({ book, requests, tokens }: Charge) {
-  const { requestsPerMinute, tokensPerMinute } = book.limits;
-  return { id: book.id, requestsPerMinute, tokensPerMinute, requests, tokens };
+  return { ...ratesOf(book), requests, tokens };
 }
 
-function growthOf({ reservation, usedTokens }: Growth, wallMs: number) {
-  const books = reservation.held.map(({ book, ...held }) => ({ ...held, ...judgedBook(book, reservation, wallMs) }));
-  return { seat: reservation.seat, books, wanted: usedTokens + growthTokens };
+function growthOf(growth: Growth, wallMs: number) {
+  const { held, seat, rate } = growth.reservation;
+  const wanted = wantedOf(growth);
+  const books = held.map(({ book, tokens, reserved }) => {
+    const budgets = budgetsIn(book, rate, wallMs).map((each) => {
+      return { ...each, held: reserved[each.unit], wanted: wanted[each.unit] };
+    });
+    return { ...ratesOf(book), tokens, budgets: some(budgets) };
+  });
+  return { seat, books, wanted: wanted.tokens };
 }
 
-function renewalsOf({ held, seat }: Reservation) {
+function renewalsOf({ held, seat, rate }: Reservation) {
   return held
     .filter(({ book }) => needsSeat(book))
-    .map(({ book, budgetTokens }) => ({ id: book.id, seat, budgetTokens: book.limits.budget && budgetTokens }));
+    .map(({ book: { id, limits }, reserved }) => {
+      const budgets = judgingBudgets(limits, rate).map(({ unit }) => ({ unit, held: reserved[unit] }));
+      return { id, seat, budgets: some(budgets) };
+    });
 }
 
 /** Returns the use of a request under way, as it is booked if its gateway is gone. */
-function toldOf({ id, usage, answer, request }: RunningUsage) {
+function toldOf({ id, usage, spent, answer, request }: RunningUsage) {
   const { books, ...seated } = answer ?? { books: [] };
-  const moved = answer && { answer: seated, movedUsage: usedOf([{ ...usage, failed: 0 }]).usage };
-  const used = JSON.stringify({ ...usedOf([usage]), made: madeOf(usage), ...moved });
+  const moved = answer && { answer: seated, movedUsage: usedOf([{ ...usage, failed: 0 }], []).usage };
+  const used = JSON.stringify({ ...usedOf([usage], spent), made: madeOf(usage), ...moved });
   return { id, used, answer: answer && seated, books: some(books.map((book) => book.id)), request };
 }
 
-/** Returns what is added to the books for these rows. */
-function usedOf(usage: readonly UsageRow[]) {
-  const spent: { at: string; endsAtMs: number; tokens: number }[] = [];
-  for (const { keyId, day, promptTokens, completionTokens } of usage) {
-    const tokens = promptTokens + completionTokens;
-    if (tokens === 0 || keyId === "") continue;
-    // The tokens count in the day and in the month: the key may get either budget later.
-    for (const per of budgetPeriods) {
-      const { name, endsAtMs } = budgetPeriodAt(per, Date.parse(day));
-      spent.push({ at: spentAt(keyId, name), endsAtMs, tokens });
-    }
-  }
+/** Returns what is added to the books for these rows, and for what they add to other books than those of keys. */
+function usedOf(usage: readonly UsageRow[], others: readonly Spent[]) {
+  const spent = [...usage.flatMap(spentByKey), ...others].map(({ book, unit, period, amount }) => {
+    return { at: spentAt(book, period, unit), endsAtMs: endOfPeriod(period), tokens: amount };
+  });
   return { spent, usage: usageInRedis(usage) };
 }
 
@@ -278,7 +311,7 @@ export class SharedLimits implements Limits {
     return admission;
   }
 
-  occupy(demand: Pick<Demand, "books" | "seat">): Reservation {
+  occupy(demand: Omit<Demand, "tokens" | "promptTokens">): Reservation {
     const { local, settlements } = this.#options;
     const reservation = emptyReservation(demand, settlements.isAway ? "here" : "shared");
     local.occupy(reservation);

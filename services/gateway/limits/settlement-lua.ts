@@ -13,8 +13,8 @@ interface SettlementTerms {
 
 /** The lifetime of a settlement's number. It is longer than any gateway can stay unaware that it was booked. */
 const sequenceKeptForMs = 24 * 3_600_000;
-/** The tokens spent in a period are kept this long after its end, for operators who want to look. */
-const spentKeptForMs = 7 * 24 * 3_600_000;
+/** The use of a budget in a period is kept this long after its end, for operators who want to look. */
+export const spentKeptForMs = 7 * 24 * 3_600_000;
 /** The seat of an answer that may be resumed is known for longer than the answer takes, is kept and waits to be booked. */
 const seatedForMs = 20 * 60_000;
 /** The use of requests under way waits for a gateway that books it, if all are gone, for as long as this. */
@@ -22,7 +22,7 @@ const runningKeptForMs = 7 * 24 * 3_600_000;
 const daySeconds = 86_400;
 
 const bookLua = `
-local none, requests = {}, prefix .. "${redisRequestsAt}"
+local requests = prefix .. "${redisRequestsAt}"
 
 -- Adds to a count, and returns it, unless it is too large to grow: such a count is left out of sums, and fails none.
 local function add(...)
@@ -34,6 +34,7 @@ end
 -- Adds what was used, or takes it back where \`times\` is -1.
 local function count(used, times)
   for _, each in ipairs(used.spent) do
+    -- The field is called as in version 0.2.0, whose gateways may book what this one has told.
     local by = times * each.tokens
     if add("INCRBY", prefix .. each.at, by) == by then
       call("PEXPIREAT", prefix .. each.at, each.endsAtMs + ${spentKeptForMs})
@@ -83,7 +84,7 @@ local function seatAnswer(answer, books)
   local before = call("GET", at)
   if before and not answer.isResumed then return end
   if before then
-    for _, id in ipairs(books or none) do free(id, before, true) end
+    for _, id in ipairs(books or none) do free(id, before, { "tokens", "money" }) end
   end
   call("SET", at, answer.seat, "PX", ${seatedForMs})
 end
@@ -120,7 +121,7 @@ end
 /**
  * Returns the script that books a settlement. ARGV: the settlement as JSON without its empty parts, and the records of its
  * requests. Replies the number of present gateways, or 0 if an earlier settlement of the gateway is missing, what each reservation
- * that is to grow got of both limits of each book, and the decision on each demand. Ends come first, so that a demand finds what they
+ * that is to grow got of the limits of each book, and the decision on each demand. Ends come first, so that a demand finds what they
  * free. The script notes the number before it books anything: if Redis cannot finish a settlement, a retry must not add half
  * of it again and again.
  */
@@ -150,16 +151,16 @@ if sequence > booked then
     local requestsLimit, tokensLimit = each.requestsPerMinute, each.tokensPerMinute
     change(each.id, "requests", requestsLimit, requestsLimit, each.requests)
     change(each.id, "tokens", tokensLimit, math.huge, each.tokens)
-    if each.seat then free(each.id, each.seat, each.hasReserved) end
+    if each.seat then free(each.id, each.seat, each.units) end
   end
-  if settlement.usage then count(settlement, 1) end
+  if settlement.spent then count(settlement, 1) end
   follow(settlement)
   for each = 2, #ARGV do call("XADD", requests, "MAXLEN", "~", ${requestsMax}, "*", "record", ARGV[each]) end
   ${requestsMax === 0 ? 'call("UNLINK", requests)' : ""}
 end
 
 local livesMs, grants, admissions = ${seatLivesMs}, {}, {}
-for _, each in ipairs(settlement.renewed or none) do renew(each.id, each.seat, livesMs, each.budgetTokens) end
+for _, each in ipairs(settlement.renewed or none) do renew(each.id, each.seat, livesMs, each.budgets) end
 for _, each in ipairs(settlement.growing or none) do table.insert(grants, grow(each, livesMs)) end
 for _, each in ipairs(settlement.demands or none) do table.insert(admissions, admit(each, livesMs)) end
 keepBuckets()

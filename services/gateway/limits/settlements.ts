@@ -1,5 +1,6 @@
 import { type Clock, type Timer, untilAborted } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
+import type { BudgetUnit } from "./budgets.ts";
 import { hasSeat } from "./judge-demand.ts";
 import type {
   Admission,
@@ -121,7 +122,7 @@ export class Settlements {
 
   /** Gives back the seat of an answer that could not be resumed. */
   leave(reservation: Reservation): void {
-    this.#close({ reservation, ran: true, usedTokens: 0 });
+    this.#close({ reservation, ran: true, usedTokens: 0, usedMoney: 0 });
   }
 
   /** Records a request under way until it ends. */
@@ -138,10 +139,11 @@ export class Settlements {
     // The book frees the seat that another gateway took for the answer, also if this one had it for a moment only.
     if (running?.seated?.isResumed && !this.#outbox.wasTold(running)) this.#send([], this.#outbox.usedBy(running));
     if (running !== undefined) this.#outbox.isOver(running);
-    this.#outbox.count(usage, request);
+    this.#outbox.count(usage, request, running?.books);
+    const used = { ran, usedTokens, usedMoney: usage.cost };
     const growing = reservation && this.#growing.get(reservation.seat);
-    if (growing !== undefined) void growing.then((grown) => this.#close({ reservation: grown, ran, usedTokens }));
-    else if (reservation !== undefined) this.#close({ reservation, ran, usedTokens });
+    if (growing !== undefined) void growing.then((grown) => this.#close({ reservation: grown, ...used }));
+    else if (reservation !== undefined) this.#close({ reservation, ...used });
     if (this.#isAway) return;
     if (ran || reservation !== undefined) this.#sendAtTurnEnd();
     else if (this.#due === undefined && this.#atTurnEnd === undefined)
@@ -157,7 +159,7 @@ export class Settlements {
 
   /** Frees the seat of a reservation that the book may or may not have. Gives nothing back. */
   release(reservation: Reservation): void {
-    this.#settle({ reservation, ran: true, usedTokens: 0 });
+    this.#settle({ reservation, ran: true, usedTokens: 0, usedMoney: 0 });
   }
 
   #settle(settled: Settled): void {
@@ -194,9 +196,9 @@ export class Settlements {
     return asked.promise;
   }
 
-  /** Returns the tokens that a key used in a period and that may not be booked yet. */
-  spentOf(keyId: string, period: string): number {
-    return this.#outbox.spentOf(keyId, period);
+  /** Returns what a book used in a period and what may not be booked yet. */
+  spentOf(book: string, period: string, unit: BudgetUnit): number {
+    return this.#outbox.spentOf(book, period, unit);
   }
 
   /** Resolves when all ends are booked. */
@@ -253,7 +255,7 @@ export class Settlements {
       gateway,
       ...this.#outbox.settlementOf(sent, clock.now()),
       renewed,
-      growing: growing.map(({ reservation, usedTokens }) => ({ reservation, usedTokens })),
+      growing,
       demands: demands.map(({ demand }) => demand),
     });
     for (const [at, each] of growing.entries()) {

@@ -7,7 +7,7 @@ import { type Clock, dayMs } from "#shared/process/clock.ts";
 import type { Book } from "#shared/records/book.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import { type EndUsers, otherEndUsers } from "#shared/usage/end-users.ts";
-import { budgetPeriodAt } from "../limits/judge-demand.ts";
+import { budgetPeriodAt } from "../limits/budgets.ts";
 
 /** The headers in which Open WebUI and LiteLLM name the person who asks. */
 const userHeaders = ["x-openwebui-user-id", "x-litellm-end-user-id"] as const;

@@ -22,6 +22,8 @@ interface AdmitParts {
   readonly limits: Limits;
   readonly early?: Pick<EarlyLimits, "note"> | undefined;
   readonly clock: Clock;
+  /** The currency of the site, for refusals. */
+  readonly prices?: { readonly currency?: string | undefined } | undefined;
 }
 
 /** The decision of its books on a request: what it holds from then on, or the fault that names the limit. */
@@ -43,7 +45,7 @@ export async function askLimits(
   all: readonly Book[],
   asked: AskedLimits,
   signal: AbortSignal,
-  { limits, early, clock }: AdmitParts,
+  { limits, early, clock, prices }: AdmitParts,
 ): Promise<Decision> {
   const isCount = asked.seat === noSeat;
   const books = isCount ? all.filter(countsRequests) : all;
@@ -58,7 +60,7 @@ export async function askLimits(
   if (admission.outcome === "admitted")
     return { limitStatus, reservation: isCount ? undefined : admission.reservation, fault: undefined };
   early?.note(admission);
-  return { limitStatus, fault: limitFault(admission, demand), by: admission.by };
+  return { limitStatus, fault: limitFault(admission, demand, prices?.currency), by: admission.by };
 }
 
 /** True for a book that a count of tokens is charged to. */

@@ -1,5 +1,6 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { AnswerBound } from "../jobs/answer-parts.ts";
+import { limitOfUnit, judgingBudgets, tokensFor } from "../limits/budgets.ts";
 import { growthTokens } from "../limits/judge-demand.ts";
 import type { Reservation } from "../limits/limits.ts";
 import type { Settlements } from "../limits/settlements.ts";
@@ -18,10 +19,10 @@ export function mayGrow({
   demanded,
 }: Pick<ToldRequest, "reservation" | "isResuming" | "demanded">): boolean {
   if (reservation === undefined || demanded === undefined) return false;
-  if (isResuming) return boundOf(reservation).tokens < Infinity;
   const { promptTokens, ceiling } = demanded;
+  if (isResuming) return boundOf(reservation, promptTokens).tokens < Infinity;
   const { answers, answerTokens = Infinity } = ceiling;
-  return answers > 0 && boundOf(reservation).tokens < promptTokens + answers * answerTokens;
+  return answers > 0 && boundOf(reservation, promptTokens).tokens < promptTokens + answers * answerTokens;
 }
 
 /**
@@ -70,7 +71,7 @@ class GrowingReservation implements AnswerBound {
   constructor(options: GrowingOptions) {
     this.#options = options;
     this.#reservation = options.reservation;
-    this.upToTokens = boundOf(options.reservation).tokens - options.promptTokens;
+    this.upToTokens = boundOf(options.reservation, options.promptTokens).tokens - options.promptTokens;
   }
 
   /** Takes the tokens of an answer that has more than `upToTokens`. */
@@ -80,7 +81,7 @@ class GrowingReservation implements AnswerBound {
     if (this.isGrowing) return;
     if (this.#isLast) return this.#leave();
     const usedTokens = this.#usedTokens;
-    const grown = settlements.grow({ reservation: this.#reservation, usedTokens });
+    const grown = settlements.grow({ reservation: this.#reservation, promptTokens, usedTokens });
     if (!(grown instanceof Promise)) return this.#grew(grown, usedTokens);
     this.isGrowing = true;
     void grown.then((reservation) => this.#grew(reservation, usedTokens));
@@ -89,7 +90,7 @@ class GrowingReservation implements AnswerBound {
   /** The reservation was asked for more than so many tokens. */
   #grew(reservation: Reservation, usedTokens: number): void {
     const { request, promptTokens } = this.#options;
-    const { tokens } = boundOf(reservation);
+    const { tokens } = boundOf(reservation, promptTokens);
     this.#reservation = reservation;
     this.isGrowing = false;
     this.#isLast = tokens < usedTokens + growthTokens;
@@ -99,25 +100,28 @@ class GrowingReservation implements AnswerBound {
   }
 
   #leave(): void {
-    const { request, leaving } = this.#options;
+    const { request, leaving, promptTokens } = this.#options;
     if (request.isOver || leaving.signal.aborted) return;
-    this.spent = boundOf(this.#reservation).by;
+    this.spent = boundOf(this.#reservation, promptTokens).by;
     leaving.abort(new Fault("insufficient_quota", { message: "The key of this request has no tokens left." }));
   }
 }
 
 /** Returns the tokens that a request may use under its reservation, and the limit that is reached then. */
-function boundOf({ held }: Reservation): Bound {
+function boundOf({ held, rate }: Reservation, promptTokens: number): Bound {
   let least: Bound = { tokens: Infinity, by: "budget" };
-  for (const { book, tokens, budgetTokens } of held) {
-    const { tokensPerMinute, budget } = book.limits;
-    if (budget !== undefined && budgetTokens < least.tokens) least = { tokens: budgetTokens, by: "budget" };
-    if (tokensPerMinute !== undefined && tokens < least.tokens) least = { tokens, by: "tokens" };
+  for (const { book, tokens, reserved } of held) {
+    for (const { unit } of judgingBudgets(book.limits, rate)) {
+      const isMoney = unit === "money" && rate !== undefined;
+      const lasts = isMoney ? tokensFor(reserved.money, promptTokens, rate) : reserved.tokens;
+      if (lasts < least.tokens) least = { tokens: lasts, by: limitOfUnit[unit] };
+    }
+    if (book.limits.tokensPerMinute !== undefined && tokens < least.tokens) least = { tokens, by: "tokens" };
   }
   return least;
 }
 
 interface Bound {
   readonly tokens: number;
-  readonly by: "tokens" | "budget";
+  readonly by: "tokens" | "budget" | "spend";
 }

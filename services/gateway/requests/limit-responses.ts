@@ -7,6 +7,8 @@ import {
   type Limits,
   type LimitStatus,
 } from "../limits/limits.ts";
+import type { BudgetPeriod } from "#shared/admin/key-terms.ts";
+import { amountText, moneyText } from "#shared/money/money.ts";
 import { type Book, inSentence } from "#shared/records/book.ts";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import type { Clock } from "#shared/process/clock.ts";
@@ -22,9 +24,11 @@ const retryAfterSecondsMax = 60;
 
 /** Returns the fault for a request that a book refuses. The message names the book, the limit and when to try again. */
 export function limitFault(
-  { by, book: { limits, noun }, waitMs, limitStatus }: Refused,
+  { by, book: { limits, noun }, waitMs, limitStatus, period }: Refused,
   { tokens, promptTokens }: Pick<Demand, "tokens" | "promptTokens">,
+  currency?: string,
 ): Fault {
+  const texts = budgetTexts(limits, currency);
   const waitSeconds = Math.max(1, Math.ceil(waitMs / 1_000));
   const retryAfterSeconds = Math.min(waitSeconds, retryAfterSecondsMax);
   const again = `Try again in ${shortDuration(waitSeconds * 1_000)}`;
@@ -45,33 +49,46 @@ export function limitFault(
         retryAfterSeconds,
       });
     case "budget_reserved":
+    case "spend_reserved":
       return new Fault("rate_limit_tokens", {
-        message: `${noun} may use ${budgetOf(limits)}, and its requests under way have reserved what is left of them. ${again}, when some may have ended.`,
+        message: `${noun} may use ${texts[by === "spend_reserved" ? "spend" : "budget"]?.all}, and its requests under way have reserved what is left of them. ${again}, when some may have ended.`,
         retryAfterSeconds,
       });
     case "prompt":
       return new Fault("insufficient_quota", {
-        message: `This prompt has about ${promptTokens} tokens, more than ${inSentence(noun)} has left of ${lengthLimitsOf(limits)}. Send a shorter prompt, or ask whoever issued the key for a higher limit.`,
+        message: `This prompt has about ${promptTokens} tokens, more than ${inSentence(noun)} has left of ${lengthLimitsOf(limits, texts)}. Send a shorter prompt, or ask whoever issued the key for a higher limit.`,
       });
     case "budget":
+    case "spend":
       return new Fault("insufficient_quota", {
-        message: `${noun} may use ${budgetOf(limits)}, and has used them. It may use more ${renewalOf(limits)}, 00:00 UTC.`,
+        message: `${noun} has used ${texts[by]?.usedUp(period?.used ?? 0)}; it begins anew on ${dayText.format(period?.endsAtMs)}, 00:00 UTC.`,
       });
   }
 }
 
-function budgetOf({ budget }: KeyLimits): string {
-  return `${counted(budget?.tokens, "token")} a ${budget?.per}`;
+const dayText = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", timeZone: "UTC" });
+
+interface BudgetText {
+  /** `500.00 EUR a month`. */
+  readonly all: string;
+  /** `500.12 of 500.00 EUR this month`. */
+  readonly usedUp: (used: number) => string;
 }
 
-function lengthLimitsOf(limits: KeyLimits): string {
-  const { tokensPerMinute, budget } = limits;
-  const ofMinute = tokensPerMinute === undefined ? [] : [`${counted(tokensPerMinute, "token")} a minute`];
-  return [...ofMinute, ...(budget === undefined ? [] : [budgetOf(limits)])].join(" and ");
+function budgetTexts({ budget, spend }: KeyLimits, currency?: string): Partial<Record<"budget" | "spend", BudgetText>> {
+  const textOf = (all: string, per: BudgetPeriod, usedText: (used: number) => string): BudgetText => ({
+    all: `${all} a ${per}`,
+    usedUp: (used) => `${usedText(used)} of ${all} ${per === "day" ? "today" : "this month"}`,
+  });
+  return {
+    ...(budget && { budget: textOf(counted(budget.tokens, "token"), budget.per, String) }),
+    ...(spend && { spend: textOf(moneyText(spend.millionths, currency), spend.per, amountText) }),
+  };
 }
 
-function renewalOf({ budget }: KeyLimits): string {
-  return budget?.per === "month" ? "from the first of next month" : "from tomorrow";
+function lengthLimitsOf({ tokensPerMinute }: KeyLimits, { budget, spend }: ReturnType<typeof budgetTexts>): string {
+  const ofMinute = tokensPerMinute === undefined ? undefined : `${counted(tokensPerMinute, "token")} a minute`;
+  return [ofMinute, budget?.all, spend?.all].filter((text) => text !== undefined).join(" and ");
 }
 
 function counted(count: number | undefined, what: string): string {

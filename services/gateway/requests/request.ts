@@ -20,6 +20,7 @@ import { type AskedModel, factsOf, recordNow, settle, type SettleParts, type Tol
 
 export interface RequestParts extends SettleParts {
   readonly limits: Limits;
+  readonly prices?: { readonly currency?: string | undefined } | undefined;
   readonly early?: EarlyLimits | undefined;
 }
 
@@ -156,8 +157,8 @@ export class ModelRequest implements ToldRequest {
     signal.throwIfAborted();
     if (this.isResuming) this.#leaveResumed();
     this.demanded = demanded;
-    const { promptTokens } = demanded;
-    return this.#ask({ tokens, promptTokens, seat: newToken() }, signal);
+    const { promptTokens, rate } = demanded;
+    return this.#ask({ tokens, promptTokens, rate, seat: newToken() }, signal);
   }
 
   /** Asks for admission of a count of tokens, which runs no model. */
@@ -192,7 +193,7 @@ export class ModelRequest implements ToldRequest {
     this.#leaveResumed();
     this.isResuming = true;
     this.demanded = { promptTokens: 0, ceiling, rate };
-    if (books.length > 0) this.reservation = this.#parts.limits.occupy({ books, seat: newToken() });
+    if (books.length > 0) this.reservation = this.#parts.limits.occupy({ books, seat: newToken(), rate });
   }
 
   /** Forgets an answer that could not be resumed, so that the request can ask for a new one. */

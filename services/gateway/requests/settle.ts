@@ -12,7 +12,7 @@ import type { EarlyLimits } from "./limit-responses.ts";
 import { type EndedRecord, type RecordedRefusals, recordOf, type RequestSender } from "./record-request.ts";
 import { resumesAnswer } from "./resumable-answer.ts";
 import type { RequestFacts, RequestOutcome } from "../http/request-state.ts";
-import { budgetPeriodAt } from "../limits/judge-demand.ts";
+import { budgetPeriodAt } from "../limits/budgets.ts";
 import type { TokenCounts } from "../limits/token-estimates.ts";
 
 /** The wish of a client, by the model's name. */

@@ -113,7 +113,17 @@ async function used() {
 async function book({ state }: Pick<OpenedKeyStore, "state">, usage: readonly UsageRow[]): Promise<void> {
   if (state.kind !== "sqlite") throw new Error("the state is elsewhere");
   const books = new SqliteLimitsBook(state.database, { clock: systemClock });
-  const none = { ended: [], charges: [], renewed: [], growing: [], demands: [], running: [], over: [], requests: [] };
+  const none = {
+    spent: [],
+    ended: [],
+    charges: [],
+    renewed: [],
+    growing: [],
+    demands: [],
+    running: [],
+    over: [],
+    requests: [],
+  };
   await books.settle({ gateway: "gateway", sequence: 1, acknowledged: 0, ...none, usage });
 }
 

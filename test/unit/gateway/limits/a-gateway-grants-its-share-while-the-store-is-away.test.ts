@@ -1,4 +1,4 @@
-import { bookOf, heldOf } from "../../../harness/book-of-a-test.ts";
+import { bookOf, heldIn, heldOf } from "../../../harness/book-of-a-test.ts";
 import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { KeyLimits } from "#shared/records/key-record.ts";
@@ -43,9 +43,14 @@ class Store implements LimitsBook {
     this.endsKnownAtAdmission = this.settlements.flatMap(({ ended }) =>
       ended.map(({ reservation }) => reservation.seat),
     );
-    const held = books.map((book) => ({ book, tokens, budgetTokens: 0 }));
+    const held = books.map((book) => heldIn(book, { tokens }));
     const reservation = { held, seat, kept: "shared" } as const;
-    return { outcome: "admitted", reservation, limitStatus: {}, spent: [this.spent] };
+    return {
+      outcome: "admitted",
+      reservation,
+      limitStatus: {},
+      spent: [this.spent === undefined ? {} : { tokens: this.spent }],
+    };
   }
 }
 
@@ -84,11 +89,11 @@ test("shared limits of a budget are what was left of it when the store last said
   const budget = { budget: { tokens: 100, per: "day" } } as const;
   store.spent = 60;
   const last = reservationOf(await ask(budget, 10));
-  local.settle({ reservation: last, ran: true, usedTokens: 15 });
+  local.settle({ reservation: last, ran: true, usedTokens: 15, usedMoney: 0 });
   store.failure = awayFault;
   const first = await ask(budget, 10);
   expect(heldOf(reservationOf(first)).budgetTokens).toBe(10);
-  local.settle({ reservation: reservationOf(first), ran: true, usedTokens: 25 });
+  local.settle({ reservation: reservationOf(first), ran: true, usedTokens: 25, usedMoney: 0 });
   expect(keptOf(await ask(budget, 10))).toBe("budget");
   clock.advance(3_600_000);
   expect(keptOf(await ask(budget, 10))).toBe("budget");
@@ -162,7 +167,7 @@ test("requests that the store admitted count in the share from the moment of the
   await ask(limits, 40);
   store.failure = awayFault;
   expect(keptOf(await ask(limits))).toBe("concurrency");
-  local.settle({ reservation: first, ran: true, usedTokens: 40 });
+  local.settle({ reservation: first, ran: true, usedTokens: 40, usedMoney: 0 });
   expect(keptOf(await ask(limits, 30))).toBe("tokens");
   expect(keptOf(await ask(limits, 20))).toBe("here");
 });
@@ -178,7 +183,12 @@ test("a seat that the store may have given unheard is freed in it, and the reque
   await clock.advanceAwaiting(1_000);
   const freed = store.settlements.flatMap(({ ended }) => ended);
   expect(freed).toMatchObject([
-    { reservation: { seat: reservation.seat, kept: "shared", held: [{ tokens: 0 }] }, ran: true, usedTokens: 0 },
+    {
+      reservation: { seat: reservation.seat, kept: "shared", held: [{ tokens: 0 }] },
+      ran: true,
+      usedTokens: 0,
+      usedMoney: 0,
+    },
   ]);
 });
 
@@ -187,11 +197,11 @@ test("an answer grows by this gateway's share alone while the store is away, and
   const limits: KeyLimits = { tokensPerMinute: 4_000 };
   const reservation = reservationOf(await ask(limits, 500));
   store.failure = awayFault;
-  const asked = settlements.grow({ reservation, usedTokens: 501 });
+  const asked = settlements.grow({ reservation, promptTokens: 0, usedTokens: 501 });
   await clock.advanceAwaiting(0);
-  expect(heldOf(await asked)).toEqual({ ...heldOf(reservation), tokens: 1_501 });
-  const again = await settlements.grow({ reservation: await asked, usedTokens: 1_502 });
-  expect(again).toEqual({ ...reservation, held: [{ ...heldOf(reservation), tokens: 2_000 }] });
+  expect(await asked).toEqual({ ...reservation, held: [heldIn(bookOf(limits), { tokens: 1_501 })] });
+  const again = await settlements.grow({ reservation: await asked, promptTokens: 0, usedTokens: 1_502 });
+  expect(again).toEqual({ ...reservation, held: [heldIn(bookOf(limits), { tokens: 2_000 })] });
   store.failure = undefined;
   await clock.advanceAwaiting(1_000);
   const charges = store.settlements.flatMap((settlement) => settlement.charges);
@@ -236,11 +246,11 @@ test("the memory of a gateway keeps nothing of keys that are idle", async () => 
     local.admit({ books: [bookOf(limits, keyId)], seat: keyId, tokens });
   for (let key = 0; key < 1_000; key += 1) {
     const reservation = reservationOf(await ask(`key-${key}`, { concurrency: 1, requestsPerMinute: 60 }));
-    local.settle({ reservation, ran: true, usedTokens: 1 });
+    local.settle({ reservation, ran: true, usedTokens: 1, usedMoney: 0 });
   }
   await ask("under way", { concurrency: 1 });
   const indebted = reservationOf(await ask("indebted", { tokensPerMinute: 10 }));
-  local.settle({ reservation: indebted, ran: true, usedTokens: 1_000 });
+  local.settle({ reservation: indebted, ran: true, usedTokens: 1_000, usedMoney: 0 });
   expect(local.size).toBe(1_002);
   clock.advance(60_000);
   await ask("newcomer", { requestsPerMinute: 60 });

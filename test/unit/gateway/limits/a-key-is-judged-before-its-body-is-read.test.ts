@@ -1,4 +1,4 @@
-import { bookOf } from "../../../harness/book-of-a-test.ts";
+import { bookOf, heldIn } from "../../../harness/book-of-a-test.ts";
 import { expect, test } from "vitest";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import { EarlyLimits } from "../../../../services/gateway/requests/limit-responses.ts";
@@ -34,7 +34,7 @@ test("a key whose limits have changed is judged by the new ones", () => {
 test("a key that was given back a request may send again at once", () => {
   const { early, book, note, code } = judging({ requestsPerMinute: 1 });
   note("requests");
-  early.forget([{ book, tokens: 0, budgetTokens: 0 }]);
+  early.forget([heldIn(book)]);
   expect(code()).toBeUndefined();
 });
 

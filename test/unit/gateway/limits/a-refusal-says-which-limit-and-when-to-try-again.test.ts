@@ -11,17 +11,20 @@ const limits: KeyLimits = {
   tokensPerMinute: 5_000,
   concurrency: 2,
   budget: { tokens: 1_000_000, per: "month" },
+  spend: { millionths: 500_000_000, per: "month" },
 };
-const faultOf = (by: Refusal, waitMs: number, given = limits) =>
+const faultOf = (by: Refusal, waitMs: number, given = limits, noun = "This key") =>
   limitFault(
     {
       outcome: "refused",
       by,
-      book: bookOf(given),
+      book: { ...bookOf(given), noun },
+      period: { used: by === "spend" ? 500_000_000 : 1_000_250, endsAtMs: Date.UTC(2026, 11, 1) },
       waitMs,
       limitStatus: { requests: allowance(given.requestsPerMinute ?? 0), tokens: allowance(5_000, 300) },
     },
-    { tokens: 1_200 },
+    { tokens: 1_200, promptTokens: 900 },
+    "EUR",
   );
 
 test.each<[Refusal, code: string, type: string, message: string, retryAfterSeconds?: number]>([
@@ -57,7 +60,26 @@ test.each<[Refusal, code: string, type: string, message: string, retryAfterSecon
     "budget",
     "insufficient_quota",
     "insufficient_quota",
-    "This key may use 1000000 tokens a month, and has used them. It may use more from the first of next month, 00:00 UTC.",
+    "This key has used 1000250 of 1000000 tokens this month; it begins anew on 1 December, 00:00 UTC.",
+  ],
+  [
+    "spend",
+    "insufficient_quota",
+    "insufficient_quota",
+    "This key has used 500.00 of 500.00 EUR this month; it begins anew on 1 December, 00:00 UTC.",
+  ],
+  [
+    "spend_reserved",
+    "rate_limit_tokens",
+    "tokens",
+    "This key may use 500.00 EUR a month, and its requests under way have reserved what is left of them. Try again in 6s, when some may have ended.",
+    6,
+  ],
+  [
+    "prompt",
+    "insufficient_quota",
+    "insufficient_quota",
+    "This prompt has about 900 tokens, more than this key has left of 5000 tokens a minute and 1000000 tokens a month and 500.00 EUR a month. Send a shorter prompt, or ask whoever issued the key for a higher limit.",
   ],
 ])("a refusal by %s names the limit and when to try again, and never the key", (by, code, type, message, seconds) => {
   const fault = faultOf(by, 5_400);
@@ -84,8 +106,15 @@ test("a refusal counts one as one", () => {
   const one: KeyLimits = { requestsPerMinute: 1, concurrency: 1, budget: { tokens: 1_000, per: "day" } };
   expect(faultOf("requests", 1, one).message).toContain("1 request a minute, and has sent it.");
   expect(faultOf("concurrency", 1, one).message).toContain("1 request under way");
-  expect(faultOf("budget", 1, one).message).toContain("1000 tokens a day");
-  expect(faultOf("budget", 1, one).message).toContain("from tomorrow, 00:00 UTC");
+  expect(faultOf("budget", 1, one).message).toContain("1000250 of 1000 tokens today");
+});
+
+test("a refusal begins with the book that is full, such as a team", () => {
+  const by = (refusal: Refusal) => faultOf(refusal, 1, limits, "The team research").message;
+  expect(by("spend")).toMatch(
+    /^The team research has used 500.00 of 500.00 EUR this month; it begins anew on 1 December/,
+  );
+  expect(by("prompt")).toContain("more than the team research has left of");
 });
 
 test("the headers of an answer say how a key stands with both limits by the minute", () => {

@@ -1,4 +1,4 @@
-import { bookOf } from "../../../harness/book-of-a-test.ts";
+import { bookOf, heldIn } from "../../../harness/book-of-a-test.ts";
 import { setImmediate as turnEnd } from "node:timers/promises";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import { expect, test } from "vitest";
@@ -55,7 +55,7 @@ const reservationOf = (
   seat: string,
   { limits = { concurrency: 5 }, ...reservation }: Partial<Reservation> & { readonly limits?: KeyLimits } = {},
 ): Reservation => ({
-  held: [{ book: bookOf(limits), tokens: 10, budgetTokens: 0 }],
+  held: [heldIn(bookOf(limits), { tokens: 10 })],
   seat,
   kept: "shared",
   ...reservation,
@@ -124,8 +124,8 @@ test("the end of a request is added up by day, key and model", async () => {
   for (const row of [{}, { failed: 1 }, { model: null }, { day: "2026-01-02" }, {}]) {
     end({ usage: rowOf({ ...took, ...row }) });
   }
-  expect(settlements.spentOf("abcdefABCDEF", "2026-01")).toBe(25);
-  expect(settlements.spentOf("abcdefABCDEF", "2026-01-02")).toBe(5);
+  expect(settlements.spentOf("abcdefABCDEF", "2026-01", "tokens")).toBe(25);
+  expect(settlements.spentOf("abcdefABCDEF", "2026-01-02", "tokens")).toBe(5);
   await clock.advanceAwaiting(100);
   const [settlement] = book.written;
   expect(settlement?.usage.map(({ requests, failed, durationMs }) => [requests, failed, durationMs])).toEqual([
@@ -133,7 +133,7 @@ test("the end of a request is added up by day, key and model", async () => {
     [1, 0, 5],
     [1, 0, 5],
   ]);
-  expect(settlements.spentOf("abcdefABCDEF", "2026-01")).toBe(0);
+  expect(settlements.spentOf("abcdefABCDEF", "2026-01", "tokens")).toBe(0);
 });
 
 test("the end of a request is sent again every second, unchanged, until it is booked, and counts once", async () => {
@@ -159,11 +159,13 @@ test("the end of a request frees its reservation in this gateway at once, also w
   const reservation = reservationOf("a");
   settlements.begin(reservation);
   end({ reservation });
-  expect(freed).toMatchObject([{ reservation, ran: true, usedTokens: 5 }]);
+  expect(freed).toMatchObject([{ reservation, ran: true, usedTokens: 5, usedMoney: 0 }]);
   await clock.advanceAwaiting(500);
   book.state = "there";
   await clock.advanceAwaiting(1_000);
-  expect(book.written.flatMap(({ ended }) => ended)).toMatchObject([{ reservation, ran: true, usedTokens: 5 }]);
+  expect(book.written.flatMap(({ ended }) => ended)).toMatchObject([
+    { reservation, ran: true, usedTokens: 5, usedMoney: 0 },
+  ]);
 });
 
 test("the end of a request is booked after everything that was sent before it, with the charges of this gateway's own grants", async () => {
@@ -288,14 +290,14 @@ test("a gateway that stops has written all when a flush resolves", async () => {
   await settlements.flush();
 });
 
-const running = (completionTokens: number) => ({ usedSoFar: () => rowOf({ failed: 1, completionTokens }) });
+const running = (completionTokens: number) => ({ books: [], usedSoFar: () => rowOf({ failed: 1, completionTokens }) });
 
 test("requests under way are told by their numbers, without those that no machine has taken", async () => {
   const { clock, book, settlements } = await open();
-  for (const each of [running(10), { usedSoFar: () => undefined }, running(20)]) settlements.follow(each);
+  for (const each of [running(10), { books: [], usedSoFar: () => undefined }, running(20)]) settlements.follow(each);
   await clock.advanceAwaiting(100);
   expect(book.sent).toHaveLength(1);
-  expect(book.sent[0]?.running).toEqual([
+  expect(book.sent[0]?.running).toMatchObject([
     { id: 1, usage: rowOf({ failed: 1, completionTokens: 10 }) },
     { id: 2, usage: rowOf({ failed: 1, completionTokens: 20 }) },
   ]);
@@ -329,5 +331,5 @@ test("requests under way are told again after an outage of the book, in their la
   await clock.advanceAwaiting(3_000);
   book.state = "there";
   await clock.advanceAwaiting(3_000);
-  expect(book.written.at(-1)?.running).toEqual([{ id: 1, usage: rowOf({ failed: 1, completionTokens: 10 }) }]);
+  expect(book.written.at(-1)?.running).toMatchObject([{ id: 1, usage: rowOf({ failed: 1, completionTokens: 10 }) }]);
 });

@@ -213,7 +213,7 @@ test("the reservation of a request on its key is given back whole when no machin
   await admit(account);
   account.endedIn("agent_offline");
   account.close(200);
-  expect(books.settled).toMatchObject([{ ran: false, usedTokens: 0 }]);
+  expect(books.settled).toMatchObject([{ ran: false, usedTokens: 0, usedMoney: 0 }]);
 });
 
 test("the reservation of a request on its key is given back when the client leaves while it is being admitted", async () => {
