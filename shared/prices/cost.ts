@@ -38,12 +38,3 @@ export interface MoneyRate {
   readonly fixed: number;
   readonly perMillion: number;
 }
-
-/** Returns the rate of a request at the dearest of the prices that it may meet. */
-export function dearestRate(
-  all: readonly Prices[],
-  use: Omit<PricedUse, "completionTokens" | "cachedTokens">,
-): MoneyRate {
-  const costs = all.map((prices) => costOf(prices, { ...use, cachedTokens: 0, completionTokens: 0 }));
-  return { fixed: Math.max(0, ...costs), perMillion: Math.max(0, ...all.map(({ output = 0 }) => output)) };
-}

@@ -1,4 +1,5 @@
-import { costOf, dearestRate, type MoneyRate, type PricedSize, type PricedUse } from "#shared/prices/cost.ts";
+import { costOf, type MoneyRate, type PricedSize, type PricedUse } from "#shared/prices/cost.ts";
+import type { Prices } from "#shared/prices/price-terms.ts";
 import type { PriceTable } from "#shared/prices/price-table.ts";
 import type { ModelTarget } from "../routing/job-placements.ts";
 
@@ -24,30 +25,26 @@ export class RequestPrices implements MoneyRate {
   readonly #table: PriceTable;
   readonly #size: PricedSize;
 
-  constructor(table: PriceTable, { rate, size }: { readonly rate: MoneyRate; readonly size: PricedSize }) {
-    this.fixed = rate.fixed;
-    this.perMillion = rate.perMillion;
+  constructor(table: PriceTable, all: readonly Prices[], { promptTokens, size = noSize }: PricedRequest) {
+    const use = { ...size, promptTokens, cachedTokens: 0, completionTokens: 0, requests: 1 };
+    this.fixed = Math.max(...all.map((prices) => costOf(prices, use)));
+    this.perMillion = Math.max(...all.map(({ output = 0 }) => output));
     this.#table = table;
     this.#size = size;
   }
 
   /** Returns the cost of an answer in millionths; undefined if its model has no price where it ran. */
-  costOf({ model, isExternal, seconds, requests, ...tokens }: Answered): number | undefined {
+  costOf({ model, isExternal, ...used }: Answered): number | undefined {
     const prices = this.#table.find(model, isExternal);
-    const { secondsMax, ...size } = this.#size;
-    const heard = requests * Math.min(seconds ?? size.seconds, secondsMax);
-    return prices && costOf(prices, { ...tokens, requests, seconds: heard, images: requests * size.images });
+    const { seconds, secondsMax, images } = this.#size;
+    const heard = Math.min(used.seconds ?? seconds, secondsMax);
+    return prices && costOf(prices, { ...used, seconds: used.requests * heard, images: used.requests * images });
   }
 }
 
 /** Returns the prices that hold for a request from now on; undefined if none of its targets has one. */
-export function pricesOf(
-  { promptTokens, targets, size = noSize }: PricedRequest,
-  table: PriceTable,
-): RequestPrices | undefined {
+export function pricesOf(request: PricedRequest, table: PriceTable): RequestPrices | undefined {
   if (table.isEmpty) return undefined;
-  const prices = targets.flatMap(({ modelId, external }) => table.find(modelId, external === true) ?? []);
-  if (prices.length === 0) return undefined;
-  const { secondsMax: _, ...sized } = size;
-  return new RequestPrices(table, { rate: dearestRate(prices, { ...sized, promptTokens, requests: 1 }), size });
+  const prices = request.targets.flatMap(({ modelId, external }) => table.find(modelId, external === true) ?? []);
+  return prices.length === 0 ? undefined : new RequestPrices(table, prices, request);
 }
