@@ -5,10 +5,13 @@ import { Keys } from "./pages/keys-page.tsx";
 import { Machines } from "./pages/machines-page.tsx";
 import { Models } from "./pages/models-page.tsx";
 import { Overview } from "./pages/overview-page.tsx";
+import { People } from "./pages/people-page.tsx";
 import { Playground } from "./pages/playground-page.tsx";
+import { Prices } from "./pages/prices-page.tsx";
 import { Requests } from "./pages/requests-page.tsx";
 import { Sessions } from "./pages/sessions-page.tsx";
 import { Site } from "./pages/site-page.tsx";
+import { Teams } from "./pages/teams-page.tsx";
 import { Trail } from "./pages/trail-page.tsx";
 import { Usage } from "./pages/usage-page.tsx";
 import { Notice } from "./parts.tsx";
@@ -23,6 +26,9 @@ const pages: Pages = {
   machines: ["Machines", Machines],
   models: ["Models", Models],
   keys: ["Keys", Keys],
+  teams: ["Teams", Teams],
+  people: ["People", People],
+  prices: ["Prices", Prices],
   playground: ["Playground", Playground],
   trail: ["Trail", Trail],
   sessions: ["Sessions", Sessions],

@@ -10,7 +10,7 @@ import { mayChange, mayChangeKeys } from "./session.ts";
 const shownMax = 10;
 const isMac = navigator.userAgent.includes("Mac OS X");
 
-/** A button, and a shortcut on every page, that find pages, machines, models, keys and requests, and what one often does. */
+/** A button, and a shortcut on every page, that find pages, machines, models, keys, teams, people and requests, and what one often does. */
 export function Finder({ pages }: { readonly pages: readonly Findable[] }) {
   const [isOpen, setOpen] = useState(false);
   useEffect(() => {
@@ -54,7 +54,7 @@ function FinderDialog({ pages, onClose }: { readonly pages: readonly Findable[];
         type="search"
         role="combobox"
         list={undefined}
-        aria-label="Find a page, machine, model, key, request or action"
+        aria-label="Find a page, machine, model, key, team, person, request or action"
         aria-expanded="true"
         aria-autocomplete="list"
         aria-controls={id}
@@ -91,19 +91,25 @@ function actions(): Findable[] {
   return [
     ...(mayChange() ? [linkTo("action", "Pair a machine", ["machines"], { pair: "new" })] : []),
     ...(mayChangeKeys() ? [linkTo("action", "Issue a key", ["keys"], { issue: "new" })] : []),
+    ...(mayChangeKeys() ? [linkTo("action", "Create a team", ["teams"], { create: "new" })] : []),
+    ...(mayChangeKeys() ? [linkTo("action", "Set a price", ["prices"], { edit: "*new" })] : []),
     ...(mayChange() ? [linkTo("action", "Pull a model", ["models"], { pull: "new" })] : []),
     linkTo("action", "Show failed requests", ["requests"], { outcome: "failed" }),
     linkTo("action", "Show today's changes", ["trail"], { day }),
   ];
 }
 
-/** The machines, models and keys of the site. */
+/** The machines, models, keys, teams and people of the site. */
 function useThings(): Findable[] {
   const models = useAnswer("GET /models", {}).answer?.data ?? [];
   const keys = useAnswer("GET /keys", { query: { limit: 1_000 } }).answer?.data ?? [];
+  const teams = useAnswer("GET /teams", {}).answer?.data ?? [];
+  const people = useAnswer("GET /people", {}).answer?.data ?? [];
   return [
     ...(fleet.value?.data ?? []).map(({ machine }) => linkTo("machine", machine, ["machines", machine])),
     ...[...new Set(models.map((each) => each.id))].map((id) => linkTo("model", id, ["models", "of", id])),
+    ...teams.map(({ team }) => linkTo("team", team, ["teams", team])),
+    ...people.map(({ person, name, email }) => linkTo(`person ${email ?? ""}`, name, ["people", person])),
     ...keys.map(({ id, name }) => linkTo(`key ${id}`, name, ["keys", id])),
   ];
 }

@@ -1,8 +1,10 @@
 /** The viewer's session, which a link or a key opened. */
 import { signal } from "@preact/signals";
+import { noCurrency } from "#shared/money/money.ts";
 import type { ShownMe } from "#shared/admin/session-operations.ts";
 import { go, to } from "./address.ts";
 import { type ApiFault, faultOf, read, refused, send } from "./admin-api.ts";
+import { currency } from "./currency.ts";
 import { followGateway, leaveGateway } from "./live.ts";
 import { takeRefusal } from "./sign-in-refusal.ts";
 
@@ -45,7 +47,9 @@ export async function signOut({ everywhere = false } = {}): Promise<void> {
 
 async function enter(): Promise<void> {
   try {
-    session.value = { state: "in", me: await read("GET /me", {}) };
+    const me = await read("GET /me", {});
+    currency.value = me.currency ?? noCurrency;
+    session.value = { state: "in", me };
     followGateway();
   } catch (error) {
     const fault = faultOf(error);

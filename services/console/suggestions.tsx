@@ -7,6 +7,7 @@ const sources = {
   machines: () => fleet.value?.data.map(({ machine }) => machine),
   labels: () => useAnswer("GET /machines", {}).answer?.data.flatMap(({ labels }) => labels ?? []),
   keys: () => useAnswer("GET /keys", { query: { limit: 1_000, state: "valid" } }).answer?.data.map(({ name }) => name),
+  people: () => useAnswer("GET /people", {}).answer?.data.map(({ name, email }) => email ?? name),
 } as const satisfies Readonly<Record<string, () => readonly string[] | undefined>>;
 
 export interface Suggested {

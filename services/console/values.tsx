@@ -84,6 +84,25 @@ export function ModelLink({ id }: { readonly id: string }) {
   );
 }
 
+export function TeamLink({ name }: { readonly name: string }) {
+  return (
+    <a href={to(["teams", name])}>
+      <Name>{name}</Name>
+    </a>
+  );
+}
+
+/** Returns the names of people by their ids. */
+export function usePeople(): KeyNames {
+  const { answer } = useAnswer("GET /people", {});
+  return new Map(answer?.data.map(({ person, name }) => [person, name]));
+}
+
+/** A person by their name, or by the beginning of their id where the site has forgotten the name. */
+export function PersonLink({ id, name }: { readonly id: string; readonly name: string | undefined }) {
+  return <a href={to(["people", id])}>{name === undefined ? <Name>{id.slice(0, 12)}</Name> : <bdi>{name}</bdi>}</a>;
+}
+
 /** Returns a figure as text; a dash for none. */
 export function orDash(figure: number | null, text: (figure: number) => string): string {
   return figure === null ? "–" : text(figure);

@@ -223,7 +223,7 @@ export type ShownTerms = {
 };
 
 /** Some terms, as answers show them. */
-type SomeTerms = { readonly [Name in TermName]?: ShownTerms[Name] | null };
+export type SomeTerms = { readonly [Name in TermName]?: ShownTerms[Name] | null };
 
 /** The terms that an issuer sets. An omitted term stays as it is; null removes the term. */
 export type GivenTerms = {

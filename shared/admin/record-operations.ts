@@ -12,7 +12,7 @@ import { type Days, daysAsked } from "../usage/days-asked.ts";
 import { cutParts } from "../usage/sum-usage.ts";
 import { readUsageBy } from "../usage/usage-by-part.ts";
 import { namesOfEndUsers } from "../usage/end-users.ts";
-import { usageKeptDays, type UsageRow, usageRow } from "../usage/usage.ts";
+import { addUsage, noUsage, type UsageCounts, usageKeptDays, type UsageRow, usageRow } from "../usage/usage.ts";
 import { listOf, listRecords, recordsOf, onStore, keyText, pageLength, reads, timeInUrl } from "./operation.ts";
 
 const shownEntry = auditEntry.extend({
@@ -89,14 +89,17 @@ const usageList = listOf(z.array(shownUsage)).extend({
     .describe("The rows that are left out, since their counts are more than can have been used."),
 });
 
+const { promptTokens: tokens, cost } = usageRow.shape;
 const keyUse = z.object({
-  key: z.string(),
+  key: z.string().describe("The id of the key; or the name of the team or the id of the person, as `by` asks."),
   last_day: usageDay.describe("The latest day of these with a request."),
-  tokens_of_day: usageRow.shape.promptTokens.describe(
-    "Tokens of prompts and answers today, as a budget for a day counts them.",
-  ),
-  tokens_of_month: usageRow.shape.promptTokens.describe("The same for this calendar month."),
+  tokens_of_day: tokens.describe("Tokens of prompts and answers today, as a budget for a day counts them."),
+  tokens_of_month: tokens.describe("The same for this calendar month."),
+  // Gateways of 0.2.0 leave out costs.
+  cost_of_day: cost.optional().describe("In millionths of the currency of the site."),
+  cost_of_month: cost.optional(),
 });
+const holderParts = ["key", "team", "person"] as const;
 
 /** The operations of the audit log and of usage. */
 export const recordOperations = {
@@ -137,6 +140,8 @@ export const recordOperations = {
       from: day.optional().describe("The first day (UTC); by default 29 days before the last one."),
       to: day.optional().describe("The last day (UTC); by default today."),
       key: keyText.optional(),
+      team: z.string().optional().describe("Only of keys of this team, as they were then."),
+      person: z.string().optional().describe("Only of keys of the person with this id."),
       by: z
         .enum(cutParts)
         .optional()
@@ -147,16 +152,23 @@ export const recordOperations = {
     answer: usageList,
     refusals: ["key_not_found"],
     async run({ query }, { usage, keys, clock, ...site }) {
-      const { by, key } = query;
-      if (by === "machine" && key !== undefined)
+      const { by, key, team, person } = query;
+      const keyIds = key === undefined ? undefined : await findKeys(key, keys);
+      const toldApart: readonly string[] = by === undefined ? holderParts : by === "user" ? ["key"] : [];
+      const wrong = holderParts.find((each) => query[each] !== undefined && !toldApart.includes(each));
+      if (wrong !== undefined)
         throw new Fault("invalid_value", {
-          message: "Invalid value for 'by': rows of machines tell no keys apart; leave out 'key'.",
+          message: `Invalid value for 'by': rows of ${by}s do not name the ${wrong}; leave out '${wrong}'.`,
           param: "by",
         });
-      const keyIds = query.key === undefined ? undefined : await findKeys(query.key, keys);
       const days = usageDays(query, clock.wall());
       const { rows, unread } = await (by === undefined ? usage.read(days) : readUsageBy(by, usage, days));
-      const asked = rows.filter(({ keyId: id }) => keyIds === undefined || keyIds.some((each) => each === id));
+      const asked = rows.filter(
+        (row) =>
+          (keyIds === undefined || keyIds.some((each) => each === row.keyId)) &&
+          (team ?? row.team) === row.team &&
+          (person ?? row.person) === row.person,
+      );
       const names = await namesOfEndUsers([...new Set(asked.flatMap(({ endUser }) => endUser ?? []))], site);
       const data = asked.map((row) => ({ ...showUsage(row), user_name: names.get(row.endUser ?? "") ?? null }));
       return { object: "list" as const, data, unread };
@@ -165,19 +177,26 @@ export const recordOperations = {
   readKeyUse: onStore({
     ...reads,
     path: "/usage/keys",
-    summary: "The use of each key in the last 31 days (UTC): its latest day, and what counts towards its budget",
+    summary:
+      "The use of each key, team or person in the last 31 days (UTC): the latest day, and what counts towards budgets",
+    query: z.strictObject({ by: z.enum(holderParts).default("key") }),
     answer: listOf(z.array(keyUse)),
-    async run(_, { usage, clock }) {
+    async run({ query: { by } }, { usage, clock }) {
       const { from, to } = daysAsked({ days: 31 }, clock.wall());
       const { rows } = await usage.read({ from, to });
-      const tokensOf = (own: readonly UsageRow[]) =>
-        own.reduce((sum, { promptTokens, completionTokens }) => sum + promptTokens + completionTokens, 0);
-      const data = [...Map.groupBy(rows, ({ keyId: id }) => id)].map(([key, own]) => ({
-        key,
-        last_day: own.at(-1)?.day ?? to,
-        tokens_of_day: tokensOf(own.filter(({ day: each }) => each === to)),
-        tokens_of_month: tokensOf(own.filter(({ day: each }) => each.startsWith(to.slice(0, 7)))),
-      }));
+      const data = [...Map.groupBy(rows, (row) => row[by === "key" ? "keyId" : by])].flatMap(([key, own]) => {
+        if (key === null) return [];
+        const today = totalOf(own.filter(({ day: each }) => each === to));
+        const month = totalOf(own.filter(({ day: each }) => each.startsWith(to.slice(0, 7))));
+        return {
+          key,
+          last_day: own.at(-1)?.day ?? to,
+          tokens_of_day: today.tokens,
+          tokens_of_month: month.tokens,
+          cost_of_day: today.cost,
+          cost_of_month: month.cost,
+        };
+      });
       return { object: "list" as const, data };
     },
   }),
@@ -202,6 +221,11 @@ export function showUsage(row: UsageRow): z.output<typeof shownUsage> {
     duration_ms: row.durationMs,
     cost: row.cost,
   };
+}
+
+function totalOf(rows: readonly UsageRow[]) {
+  const { promptTokens, completionTokens, cost: costs } = rows.reduce(addUsage<UsageCounts>, noUsage);
+  return { tokens: promptTokens + completionTokens, cost: costs };
 }
 
 const defaultDays = 30;

@@ -20,6 +20,7 @@ const shownMe = z.strictObject({
   session: shownSession.nullable().describe("The session of this request; null for a request with a key."),
   everywhere: z.boolean().describe("True if signing out everywhere ends the other sessions and links of the key too."),
   base_url: z.string().describe("The base URL for clients of the models."),
+  currency: z.string().optional().describe("The word for the currency of the site's prices."),
   version: z.string(),
 });
 export type ShownMe = z.output<typeof shownMe>;

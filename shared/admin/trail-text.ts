@@ -1,3 +1,5 @@
+import { amountText } from "../money/money.ts";
+
 /** Formats the values of an entry of the trail. The browser loads this file. */
 interface TrailFormats {
   readonly count: (count: number) => string;
@@ -36,7 +38,8 @@ function valueText(value: unknown, formats: TrailFormats): string {
   if (typeof value === "number") return formats.count(value);
   if (typeof value === "string") return isoTime.test(value) ? formats.time(value) : value;
   if (Array.isArray(value)) return value.join(" ") || "none";
-  const { tokens, per }: { readonly tokens?: unknown; readonly per?: unknown } = Object(value);
+  const { tokens, millionths, per } = Object(value) as Readonly<Record<string, unknown>>;
   if (typeof tokens === "number" && typeof per === "string") return `${formats.count(tokens)}/${per}`;
+  if (typeof millionths === "number" && typeof per === "string") return `${amountText(millionths)}/${per}`;
   return JSON.stringify(value);
 }

@@ -11,6 +11,7 @@ import { changeMachine, type MachineChange } from "#shared/records/change-machin
 import { setKeep } from "#shared/records/change-keep.ts";
 import { setRoute } from "#shared/records/change-route.ts";
 import { issueKey, type NewKey } from "#shared/records/issue-key.ts";
+import type { KeyRecord } from "#shared/records/key-record.ts";
 import type { WrittenRecord } from "#shared/requests/request-record.ts";
 import { nothingToSettle } from "../../services/gateway/limits/limits.ts";
 import { SqliteLimitsBook } from "../../services/gateway/limits/open-limits.ts";
@@ -21,6 +22,7 @@ import { Operator } from "../harness/operator.ts";
 import { pairOnStore } from "../harness/pair-on-store.ts";
 import { SeededRandom } from "../harness/seeded-random.ts";
 import { type GatewayProcess, startGateway } from "../harness/start-trunkline.ts";
+import { addPeople, idOf } from "./somebodys-people.ts";
 import { requestsOf, sumsOf, usageOf } from "./somebodys-traffic.ts";
 import { somebodysMachines, startMachine, type SomebodysMachine } from "./somebodys-machines.ts";
 
@@ -45,6 +47,14 @@ const keys: readonly (readonly [daysAgo: number, by: string, key: Partial<NewKey
   [9, "mira", { name: "lena (thesis)", scopes: ["llama3.*", "gemma3:27b"], ttlMs: 14 * dayMs }],
   [70, "mira", { name: "old notebook", ttlMs: 30 * dayMs }],
   [30, "mira", { name: "grafana", kind: "viewer" }],
+  [
+    15,
+    "mira",
+    { name: "research: notebooks", team: "research", limits: { spend: { millionths: 40_000_000, per: "month" } } },
+  ],
+  [14, "mira", { name: "helpdesk", team: "support" }],
+  [6, "Anna Lindqvist", { name: "anna's laptop", team: "research", person: idOf("Anna Lindqvist") }],
+  [3, "Jonas Weber", { name: "jonas: claude", team: "research", person: idOf("Jonas Weber") }],
 ];
 
 /**
@@ -60,6 +70,7 @@ export class SomebodysSite implements AsyncDisposable {
   readonly #random = new SeededRandom(53);
   readonly #parts: AsyncDisposableStack;
   readonly #traffic = new AbortController();
+  readonly #holders = new Map<string, KeyRecord>();
   #settled = 0;
   #clientKeys: readonly string[] = [];
 
@@ -105,9 +116,11 @@ export class SomebodysSite implements AsyncDisposable {
   async moveIn({ traffic = true } = {}): Promise<void> {
     const { routes, keeps, keys: store } = this.#operator.store;
     const by = { clock: before(20), actor: { by: "mira" } };
+    await addPeople(this.#operator.store);
     const issued = [];
     for (const [daysAgo, actor, key] of keys) issued.push(await this.#issue(key, daysAgo, actor));
     const ids = issued.flatMap(({ record }) => (record.kind === "model" ? [record.id] : []));
+    for (const { record } of issued) this.#holders.set(record.id, record);
     await this.#addHistory(ids);
     for (const machine of somebodysMachines) await this.#pair(machine);
     await setRoute("gpt-4o", [{ model: "openai/gpt-oss-120b" }, { model: "gpt-oss:20b" }], {
@@ -169,6 +182,11 @@ export class SomebodysSite implements AsyncDisposable {
     return new Endpoint({ baseUrl: this.gateway.baseUrl, key: this.#clientKeys[client] ?? "" });
   }
 
+  #holderOf(id: string) {
+    const { team = null, person = null } = this.#holders.get(id) ?? {};
+    return { team, person };
+  }
+
   #keyParts() {
     const { keys: store, peppers } = this.#operator.store;
     return { keys: store, peppers, clock: systemClock };
@@ -198,7 +216,7 @@ export class SomebodysSite implements AsyncDisposable {
     for (let from = 0; from < records.length; from += piece) {
       const some = records.slice(from, from + piece);
       await this.#settle({
-        usage: usageOf(some),
+        usage: usageOf(some).map((row) => ({ ...row, ...this.#holderOf(row.keyId) })),
         ...(areKept && { requests: some.map((each) => JSON.stringify(each)) }),
       });
     }

@@ -105,13 +105,23 @@ function endOf(
   }
 }
 
-/** Adds requests up by day, key and model, as the gateway books them. */
+/** Adds requests up by day, key, machine and model, as the gateway books them. */
 export function usageOf(records: readonly WrittenRecord[]): UsageRow[] {
   const rows = new Map<string, UsageRow>();
   for (const record of records) {
-    const { at, keyId, model = null, code, promptTokens, completionTokens, firstTokenMs, totalMs } = record;
-    const name = [dayOf(at), keyId, model].join("\n");
-    const row = rows.get(name) ?? { ...noUsage, day: dayOf(at), keyId, model };
+    const {
+      at,
+      keyId,
+      machine = null,
+      model = null,
+      code,
+      promptTokens,
+      completionTokens,
+      firstTokenMs,
+      totalMs,
+    } = record;
+    const name = [dayOf(at), keyId, machine, model].join("\n");
+    const row = rows.get(name) ?? { ...noUsage, day: dayOf(at), keyId, machine, model };
     rows.set(name, {
       ...row,
       requests: row.requests + 1,
@@ -121,6 +131,8 @@ export function usageOf(records: readonly WrittenRecord[]): UsageRow[] {
       answered: row.answered + Number(firstTokenMs !== undefined),
       firstTokenMs: row.firstTokenMs + (firstTokenMs ?? 0),
       durationMs: row.durationMs + totalMs,
+      // At 0.20 for a million tokens of prompts and 0.60 for one of answers.
+      cost: row.cost + (model?.startsWith("llama") ? 0 : Math.ceil(promptTokens * 0.2 + completionTokens * 0.6)),
     });
   }
   return [...rows.values()];

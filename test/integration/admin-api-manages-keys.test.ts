@@ -169,6 +169,31 @@ onEachStore((managed) => {
   });
 });
 
+test("usage is told of the keys of one team, with what counts towards the team's budgets", async () => {
+  const api = new AdminOnStore(await (await sqlitePlace()).open());
+  const key = (await api.issue({ kind: "admin" })).token.reveal();
+  api.clock.setWall(Date.UTC(2026, 1, 10, 12));
+  const row = { ...noUsage, keyId: anId, team: "research", promptTokens: 10, completionTokens: 20, cost: 5 };
+  api.usage.push({ ...row, day: "2026-02-01" }, { ...row, day: "2026-02-10" });
+  api.usage.push({ ...row, day: "2026-02-10", team: null, cost: 700 });
+  const { data } = (await api.ask("GET", "/usage?team=research", { key })).json;
+  expect(data).toMatchObject([{ cost: 5 }, { cost: 5 }]);
+  expect((await api.ask("GET", "/usage/keys?by=team", { key })).json["data"]).toEqual([
+    {
+      key: "research",
+      last_day: "2026-02-10",
+      tokens_of_day: 30,
+      tokens_of_month: 60,
+      cost_of_day: 5,
+      cost_of_month: 10,
+    },
+  ]);
+  expect(await api.ask("GET", "/usage?team=research&by=machine", { key })).toMatchObject({
+    status: 400,
+    json: { error: { param: "by", message: expect.stringContaining("leave out 'team'") } },
+  });
+});
+
 test("usage is told by day, key and model, for the days and the key that are asked for", async () => {
   const api = new AdminOnStore(await (await sqlitePlace()).open());
   const key = (await api.issue({ kind: "admin" })).token.reveal();
@@ -185,7 +210,7 @@ test("usage is told by day, key and model, for the days and the key that are ask
     durationMs: 99,
   };
   api.usage.push(row, { ...row, keyId: "ZZZZZZZZZZZZ", model: null });
-  const parts = { team: null, person: null, kind: null, machine: null, user: null, cost: 0 };
+  const parts = { team: null, person: null, kind: null, machine: null, user: null, user_name: null, cost: 0 };
   const shown = { day: "2026-02-01", key: anId, model: "llama3", ...parts, requests: 3, failed: 1, answered: 2 };
   const all = await api.ask("GET", "/usage?from=2026-02-01&to=2026-02-03", { key });
   expect(all.json["data"]).toEqual([
@@ -198,7 +223,7 @@ test("usage is told by day, key and model, for the days and the key that are ask
     json: { error: { code: "key_not_found", param: "key" } },
   });
   expect((await api.ask("GET", "/usage/keys", { key })).json["data"]).toEqual([
-    { key: anId, last_day: "2026-02-01", tokens_of_day: 0, tokens_of_month: 30 },
+    { key: anId, last_day: "2026-02-01", tokens_of_day: 0, tokens_of_month: 30, cost_of_day: 0, cost_of_month: 0 },
     expect.objectContaining({ key: "ZZZZZZZZZZZZ" }),
   ]);
   expect(api.usageAsked).toEqual([

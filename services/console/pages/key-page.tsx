@@ -1,35 +1,34 @@
 import { useState } from "preact/hooks";
-import { termRows, termText } from "#shared/admin/key-terms.ts";
+import { termRows } from "#shared/admin/key-terms.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
 import { to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
 import { Confirm, Dialog, FormDialog, WindowButton } from "../dialogs.tsx";
 import { ActionForm, Choice, LinkButton } from "../forms.tsx";
-import { type Fact, Facts, FaultNotice, Page, Section } from "../parts.tsx";
-import { numberText } from "../quantity.ts";
+import { Facts, Page, Section } from "../parts.tsx";
 import { baseUrl, mayChangeKeys } from "../session.ts";
-import { Expiry, KeyName, KeyState, Name, Names, Time } from "../values.tsx";
+import { Expiry, KeyName, KeyState, Name, Names, PersonLink, TeamLink, Time, usePeople } from "../values.tsx";
 import { Refused } from "./chosen-keys.tsx";
 import type { Issued } from "./issue-key.tsx";
 import { IssuedDialog } from "./issued-key.tsx";
 import { bodyOf, TermFields, termsOf, TtlField } from "./key-terms.tsx";
-import { BudgetUsed, type KeyUses, LastUsed, useKeyUses } from "./key-use.tsx";
+import { LastUsed, termFacts, useUses } from "./budget-use.tsx";
+import { Missing } from "./record-page.tsx";
 import { TrailOf } from "./trail-table.tsx";
 import { UsageOf } from "./usage-table.tsx";
 
 export function OneKey({ id }: { readonly id: string }) {
-  const { answer: key, fault } = useAnswer("GET /keys/{id}", { params: { id } });
-  const uses = useKeyUses();
+  const shown = useAnswer("GET /keys/{id}", { params: { id } });
+  const uses = useUses("key");
+  const people = usePeople();
+  const { answer: key } = shown;
   if (key === undefined) {
     return (
-      <Page title="Key" about={<Name>{id}</Name>}>
-        {fault === undefined ? <p class="quiet">Loading the key…</p> : <FaultNotice fault={fault} />}
-        {fault?.code === "key_not_found" && (
-          <p>
-            The key may have been revoked long ago. <a href={to(["trail"], { find: id })}>Look for it in the trail</a>
-          </p>
-        )}
-      </Page>
+      <Missing title="Key" name={id} of={shown}>
+        <p>
+          The key may have been revoked long ago. <a href={to(["trail"], { find: id })}>Look for it in the trail</a>
+        </p>
+      </Missing>
     );
   }
   const { kind, issued_by: issuer, old_secrets_valid_until: ends } = key;
@@ -44,30 +43,23 @@ export function OneKey({ id }: { readonly id: string }) {
           facts={[
             ["State", <KeyState state={key.state} />],
             ["Expires", [<Expiry at={key.expires_at} />, ", ", <Time at={key.expires_at} />]],
-            ["Last used", <LastUsed shown={key} uses={uses} />],
+            ["Last used", <LastUsed id={id} uses={uses} createdAt={key.created_at} />],
             ["May call", kind === "model" ? <Names of={key.scopes} /> : "no models"],
-            ...(kind === "model" ? termFacts(key, uses) : []),
+            ...(key.team ? [["Team", <TeamLink name={key.team} />] as const] : []),
+            ...(key.person ? [["Person", <PersonLink id={key.person} name={people.get(key.person)} />] as const] : []),
+            ...(kind === "model" ? termFacts(termRows, key, { id, uses }) : []),
             ["Issued", [<Time at={key.created_at} />, issuer && [" by ", <KeyName id={issuer} name={undefined} />]]],
             ["Old secrets valid until", ends.length === 0 ? null : ends.map((at) => <Time key={at} at={at} />)],
           ]}
         />
       </Section>
       <UsageOf asked={{ key: id }} />
-      <TrailOf object="key" asked={{ key: id }} />
+      <TrailOf object="key" name={id} />
       <p class="actions">
         <LinkButton text="Requests of this key" href={to(["requests"], { key: id })} />
       </p>
     </Page>
   );
-}
-
-function termFacts(key: ShownKey, uses: KeyUses): readonly Fact[] {
-  return termRows.map((row) => {
-    const [name, { title, ...about }] = row;
-    const usual = about.kind === "mark" ? (about.usual ? "yes" : "no") : about.without;
-    if (name === "budget" && key.budget !== null) return [title, <BudgetUsed shown={key} uses={uses} />];
-    return [title, termText(row, key, numberText) ?? usual];
-  });
 }
 
 function KeyActions({ shown: key }: { readonly shown: ShownKey }) {

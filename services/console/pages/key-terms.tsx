@@ -4,7 +4,7 @@ import { countText, readCount, readDuration } from "#shared/process/quantities.t
 import {
   type GivenTerms,
   keyTerms,
-  type ShownTerms,
+  type SomeTerms,
   type TermName,
   type TermRow,
   termRows,
@@ -15,23 +15,25 @@ import type { ShownKey } from "#shared/records/shown-key.ts";
 import { ApiFault } from "../admin-api.ts";
 import { Check, Choice, listIn, TextField, type TextFieldProps } from "../forms.tsx";
 import { clock } from "../live.ts";
+import { currency } from "../currency.ts";
 import { Time } from "../values.tsx";
 import { MatchingModels } from "./matching-models.tsx";
 
 /** The terms of a key as a form has them: texts. A mark that the key has is "yes", and the period of a budget has its own. */
 export type Terms = Readonly<Record<TermName | `per_of_${TermName}` | "name" | "scopes", string>>;
 
-const unset: ShownTerms = { machines: null, rpm: null, tpm: null, concurrency: null, budget: null };
+type TermsShown = SomeTerms & Partial<Pick<ShownKey, "name" | "scopes">>;
 
-export function termsOf(key: ShownTerms & Pick<ShownKey, "name" | "scopes"> = { ...unset, name: "", scopes: ["*"] }) {
+export function termsOf(shown: TermsShown = {}) {
   const texts = termRows.flatMap(([name, row]) => [
-    [name, textOf(row, key[name])],
-    [`per_of_${name}`, periodIn(key[name])],
+    [name, textOf(row, shown[name])],
+    [`per_of_${name}`, periodIn(shown[name])],
   ]);
-  return { ...Object.fromEntries(texts), name: key.name, scopes: key.scopes.join(" ") } as Terms;
+  const { name = "", scopes = ["*"] } = shown;
+  return { ...Object.fromEntries(texts), name, scopes: scopes.join(" ") } as Terms;
 }
 
-function textOf(row: TermRow, value: ShownTerms[TermName]): string {
+function textOf(row: TermRow, value: SomeTerms[TermName]): string {
   if (row.kind === "mark") return (value ?? row.usual) ? "yes" : "";
   if (typeof value === "number") return countText(value);
   if (typeof value === "string") return value;
@@ -40,7 +42,7 @@ function textOf(row: TermRow, value: ShownTerms[TermName]): string {
   return "tokens" in value ? countText(value.tokens) : value.join(" ");
 }
 
-function periodIn(value: ShownTerms[TermName]): string {
+function periodIn(value: SomeTerms[TermName]): string {
   return typeof value === "object" && value !== null && "per" in value ? value.per : "month";
 }
 
@@ -185,9 +187,9 @@ export function LimitFields({ rows, at, ...props }: LimitFieldsProps) {
           (isMoney || row.kind === "budget") && (
             <Fragment key={name}>
               <TextField
-                {...field(name, isMoney ? `${row.title}, in money` : `${row.title}, in tokens`)}
+                {...field(name, isMoney ? `${row.title}, in ${currency.value}` : `${row.title}, in tokens`)}
                 placeholder="none"
-                hint={isMoney ? "Such as 500 or 0.25, in the currency of the site." : "Such as 500k or 2M."}
+                hint={isMoney ? "Such as 500 or 0.25." : "Such as 500k or 2M."}
               />
               <Choice
                 label={`${row.title} for a`}

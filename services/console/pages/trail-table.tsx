@@ -4,7 +4,17 @@ import { useAnswer } from "../admin-api.ts";
 import { Answered, Section } from "../parts.tsx";
 import { actionWords, detailWords } from "../trail-words.ts";
 import { type Column, Table, type TableProps } from "../table.tsx";
-import { KeyName, MachineLink, ModelLink, Name, Time, useKeyNames } from "../values.tsx";
+import {
+  KeyName,
+  MachineLink,
+  ModelLink,
+  Name,
+  PersonLink,
+  TeamLink,
+  Time,
+  useKeyNames,
+  usePeople,
+} from "../values.tsx";
 
 export type TrailEntry = AnswerTo<"GET /log">["data"][number];
 
@@ -36,31 +46,37 @@ export function TrailTable({ rows, empty = "No change matches.", ...table }: Tra
   return <Table {...table} columns={[when, who, ...others]} rows={rows} keyOf={keyOf} empty={empty} />;
 }
 
+const latestShown = 20;
+
 interface TrailOfProps {
   /** The kind of object. */
-  readonly object: "key";
-  readonly asked: { readonly key: string };
+  readonly object: "key" | "team" | "person";
+  readonly name: string;
 }
 
 /** The latest changes of one object. */
-export function TrailOf({ object, asked }: TrailOfProps) {
-  const trail = useAnswer("GET /log", { query: { ...asked, limit: 20 } });
+export function TrailOf({ object, name }: TrailOfProps) {
+  const trail = useAnswer("GET /log", { query: { [object === "key" ? "key" : "about"]: name, limit: 100 } });
   const title = `Trail of this ${object}`;
   return (
     <Section title={title}>
       <Answered of={trail}>
-        {({ data }) => <TrailTable name="trail" caption={title} rows={data.toReversed()} />}
+        {({ data }) => {
+          const own = data.filter((entry) => entry[object] === name).slice(-latestShown);
+          return <TrailTable name="trail" caption={title} rows={own.toReversed()} />;
+        }}
       </Answered>
     </Section>
   );
 }
 
-function subjectText({ key, machine, route, model, name }: TrailEntry): string {
-  return [name, machine, route, model, key].filter((each) => each !== null).join(" ");
+function subjectText({ key, machine, route, model, price, name }: TrailEntry): string {
+  return [name, machine, route, model, price, key].filter(Boolean).join(" ");
 }
 
 function Subject({ entry }: { readonly entry: TrailEntry }) {
-  const { key, machine, route, model, name } = entry;
+  const people = usePeople();
+  const { key, machine, route, model, price, team, person, name } = entry;
   if (machine !== null) return <MachineLink name={machine} />;
   if (route !== null)
     return (
@@ -69,5 +85,13 @@ function Subject({ entry }: { readonly entry: TrailEntry }) {
       </a>
     );
   if (model !== null) return <ModelLink id={model} />;
+  if (team) return <TeamLink name={team} />;
+  if (person) return <PersonLink id={person} name={people.get(person)} />;
+  if (price)
+    return (
+      <a href={to(["prices"], { find: price })}>
+        <Name>{price}</Name>
+      </a>
+    );
   return key === null ? <Name>{name}</Name> : <KeyName id={key} name={name} />;
 }

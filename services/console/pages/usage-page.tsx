@@ -1,18 +1,18 @@
-import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { dayMs, dayOf } from "#shared/process/clock.ts";
-import type { UsagePart } from "#shared/usage/sum-usage.ts";
+import { cutParts, usageParts } from "#shared/usage/sum-usage.ts";
 import { query, setQuery } from "../address.ts";
 import { useAnswer } from "../admin-api.ts";
 import { Button, Choice, Filters, QueryChoice, TextField } from "../forms.tsx";
 import { clock, fleet } from "../live.ts";
 import { Answered, Page, Section } from "../parts.tsx";
 import { zoneName } from "../plot-axes.ts";
-import { csvOf, type ShownUsageRow, sumBy, sumMachines, sumOf } from "../usage-sums.ts";
+import { csvOf, sumBy, sumOf } from "../usage-sums.ts";
 import { HistoryCharts } from "./history-charts.tsx";
 import { UsageTable } from "./usage-table.tsx";
 
-const parts = ["key", "model", "day", "machine"] as const;
+const parts = [...usageParts, ...cutParts] as const;
+const holders = { key: "keys", team: "teams", person: "people" } as const;
 const cuts = ["model", "machine"] as const;
 const hourMs = 3_600_000;
 /** The ranges that end now, in milliseconds. */
@@ -119,55 +119,30 @@ function Only({ model, machine }: { readonly model: string | undefined; readonly
   );
 }
 
-const noRows: readonly ShownUsageRow[] = [];
-
-/** The sums of the range as a table. Keys, models and days have theirs by whole days of UTC. */
-function SumsTable(range: ReturnType<typeof rangeOf>) {
+/** The sums of whole days of UTC in the range as a table. */
+function SumsTable({ sinceMs, untilMs, turn }: ReturnType<typeof rangeOf>) {
   const chosen = query.value;
-  const by = parts.find((part) => part === chosen.get("by")) ?? "key";
-  const key = chosen.get("key") ?? undefined;
+  const part = parts.find((each) => each === chosen.get("by")) ?? "key";
+  const cut = cutParts.find((each) => each === part);
+  const [from, to] = [dayOf(sinceMs), dayOf(untilMs)];
+  const named = Object.entries(holders).flatMap(([holder, all]) => {
+    const name = chosen.get(holder);
+    return name === null ? [] : [{ holder, name, all }];
+  });
+  const only = Object.fromEntries(named.map(({ holder, name }) => [holder, name]));
+  const usage = useAnswer("GET /usage", { query: { from, to, by: cut, ...only } }, turn);
+  // An end user is known by a digest, once the name is gone.
+  const rows = usage.answer?.data.map((row) => ({ ...row, user: row.user_name ?? row.user })) ?? [];
   const filters = (
     <>
-      <QueryChoice name="by" label="By" value={by} options={parts} />
-      {key !== undefined && <Button text="Of all keys" onDo={() => setQuery("key", undefined)} />}
+      <QueryChoice name="by" label="By" value={part} options={parts} />
+      {named.map(({ holder, all }) => (
+        <Button key={holder} text={`Of all ${all}`} onDo={() => setQuery(holder, undefined)} />
+      ))}
     </>
   );
-  return by === "machine" ? (
-    <ByMachine range={range} filters={filters} />
-  ) : (
-    <ByDays range={range} filters={filters} part={by} usageOf={key} />
-  );
-}
-
-interface SumsProps {
-  readonly range: ReturnType<typeof rangeOf>;
-  readonly filters: ComponentChildren;
-}
-
-function ByMachine({ range: { asked, turn }, filters }: SumsProps) {
-  const history = useAnswer("GET /history", { query: { ...asked, by: "machine" } }, turn);
   return (
-    <Section title="By machine">
-      <Answered of={history}>
-        {(answer) => (
-          <UsageTable caption="Usage by machine" sums={sumMachines(answer)} part="machine" filters={filters} />
-        )}
-      </Answered>
-    </Section>
-  );
-}
-
-function ByDays({
-  range,
-  filters,
-  part,
-  usageOf: key,
-}: SumsProps & { readonly part: UsagePart; readonly usageOf: string | undefined }) {
-  const [from, to] = [dayOf(range.sinceMs), dayOf(range.untilMs)];
-  const usage = useAnswer("GET /usage", { query: { from, to, key } }, range.turn);
-  const data = usage.answer?.data ?? noRows;
-  return (
-    <Section title={`By ${part}`} aside={<CsvLink rows={data} name={`usage-${from}-${to}.csv`} />}>
+    <Section title={`By ${part}`} aside={<CsvLink text={csvOf(rows, cut)} name={`usage-${from}-${to}.csv`} />}>
       <p class="quiet">
         Whole days of UTC, {from === to ? from : `${from} to ${to}`}, as <code>trunkline usage</code> counts them.
       </p>
@@ -175,8 +150,8 @@ function ByDays({
         {() => (
           <UsageTable
             caption={`Usage by ${part}`}
-            sums={sumBy(data, part)}
-            total={sumOf("all", data)}
+            sums={sumBy(rows, part)}
+            total={sumOf("all", rows)}
             part={part}
             filters={filters}
           />
@@ -186,8 +161,8 @@ function ByDays({
   );
 }
 
-function CsvLink({ rows, name }: { readonly rows: readonly ShownUsageRow[]; readonly name: string }) {
-  const url = useMemo(() => URL.createObjectURL(new Blob([csvOf(rows)], { type: "text/csv" })), [rows]);
+function CsvLink({ text, name }: { readonly text: string; readonly name: string }) {
+  const url = useMemo(() => URL.createObjectURL(new Blob([text], { type: "text/csv" })), [text]);
   return (
     <a href={url} download={name}>
       CSV

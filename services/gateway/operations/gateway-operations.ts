@@ -61,13 +61,14 @@ export const gatewayHandles: Readonly<Record<GatewayOperation, Handle>> = {
     const imageParam = vision ? "messages" : undefined;
     return view.route({ kind, modelId: model, needs: { capability, tools, imageParam, promptTokens } });
   }),
-  showMe: answering(showMe, async (_, { admin, session, role, addresses }) => ({
+  showMe: answering(showMe, async (_, { admin, session, role, addresses, currency }) => ({
     name: admin.name,
     key: admin.id,
     role,
     session: session === undefined ? null : showSession(session),
     everywhere: session !== undefined && mayEndOthers(session),
     base_url: addresses().baseUrl,
+    currency,
     version: packageJson.version,
   })),
   listSessions: answering(listSessions, (_, { sessions, clock }) =>

@@ -1,0 +1,176 @@
+import { useState } from "preact/hooks";
+import { type PriceTerm, priceTermNames } from "#shared/prices/price-terms.ts";
+import { allows } from "#shared/records/match-scope.ts";
+import type { ShownPrice } from "#shared/records/price-record.ts";
+import { query, setQuery } from "../address.ts";
+import { change, useAnswer } from "../admin-api.ts";
+import { currency } from "../currency.ts";
+import { Confirm, type DialogProps, FormDialog } from "../dialogs.tsx";
+import { Button, Check, TextField } from "../forms.tsx";
+import { Section } from "../parts.tsx";
+import { mayChangeKeys } from "../session.ts";
+import type { Column } from "../table.tsx";
+import { Badge, ModelLink, Name, None, Time } from "../values.tsx";
+import { MatchingModels } from "./matching-models.tsx";
+import { RecordList } from "./record-page.tsx";
+
+const titles: Readonly<Record<PriceTerm, string>> = {
+  input: "Input, a million tokens",
+  cached: "Cached, a million tokens",
+  output: "Output, a million tokens",
+  second: "Recording, a second",
+  image: "Image",
+  request: "Request",
+};
+const externalEnd = " external";
+const modelOf = (price: string): string => price.replace(externalEnd, "");
+
+const columns: readonly Column<ShownPrice>[] = [
+  [
+    "model",
+    ({ price }) => [
+      <Name>{modelOf(price)}</Name>,
+      price.endsWith(externalEnd) && [" ", <Badge tone="warn">external</Badge>],
+    ],
+    "",
+    ({ price }) => price,
+  ],
+  ...priceTermNames.map((term): Column<ShownPrice> => [
+    term,
+    ({ [term]: amount }) => amount ?? <None />,
+    "right",
+    ({ [term]: amount }) => (amount === null ? null : Number(amount)),
+  ]),
+  ["changed", ({ changed_at: at }) => <Time at={at} />, "wide", ({ changed_at: at }) => Date.parse(at)],
+  ["", ({ price }) => mayChangeKeys() && <PriceActions price={price} />],
+];
+
+export function Prices() {
+  const prices = useAnswer("GET /prices", {});
+  const { data = [], without = [] } = prices.answer ?? {};
+  const open = query.value.get("edit") ?? "";
+  const edit = (name: string) => setQuery("edit", name);
+  return (
+    <RecordList
+      title="Prices"
+      about={`What models cost, in ${currency.value}. An exact id goes before a pattern, and a long pattern before a short one. A new price holds for requests that begin from then on.`}
+      actions={mayChangeKeys() && <Button text="Set a price" look="primary" onDo={() => edit("*new")} opens />}
+      of={prices}
+      keyOf={({ price }) => price}
+      empty="No price yet. A model without a price is free, and no limit of spending ends its answers."
+      columns={columns}
+    >
+      {without.length > 0 && (
+        <Section title="Models without a price">
+          <p class="quiet">
+            Clients asked for them in the last 30 days. They are free, and no limit of spending holds.
+          </p>
+          <div class="actions">
+            {without.map((model) =>
+              mayChangeKeys() ? (
+                <Button
+                  key={model}
+                  text={<bdi>{model}</bdi>}
+                  label={`Set a price for "${model}"`}
+                  onDo={() => edit(model)}
+                  opens
+                />
+              ) : (
+                <ModelLink key={model} id={model} />
+              ),
+            )}
+          </div>
+        </Section>
+      )}
+      {mayChangeKeys() && open !== "" && (
+        <PriceDialog
+          key={open}
+          shown={data.find(({ price }) => price === open)}
+          model={open === "*new" ? "" : open}
+          onClose={() => setQuery("edit", undefined)}
+        />
+      )}
+    </RecordList>
+  );
+}
+
+function PriceActions({ price }: Pick<ShownPrice, "price">) {
+  const remove = () => change("DELETE /prices/{price}", { params: { price } });
+  return (
+    <div class="actions">
+      <Button text="Change" label={`Change "${price}"`} onDo={() => setQuery("edit", price)} opens />
+      <Confirm
+        action="Remove"
+        object={price}
+        effect="Requests that begin from now on cost what another price says that fits the model, or nothing. Sums of usage stay."
+        onDo={remove}
+      />
+    </div>
+  );
+}
+
+type PriceDialogProps = Pick<DialogProps, "onClose"> & {
+  readonly shown: ShownPrice | undefined;
+  /** The model of a new price. */
+  readonly model: string;
+};
+
+function PriceDialog({ shown, model, onClose }: PriceDialogProps) {
+  const [name, setName] = useState(model);
+  const [isExternal, setExternal] = useState(false);
+  const texts = priceTermNames.map((term) => [term, shown?.[term] ?? ""]);
+  const [amounts, setAmounts] = useState(Object.fromEntries(texts) as Readonly<Record<PriceTerm, string>>);
+  const save = () => {
+    const body = Object.fromEntries(Object.entries(amounts).filter(([, amount]) => amount !== ""));
+    const price = shown?.price ?? name + (isExternal ? externalEnd : "");
+    return change("PUT /prices/{price}", { params: { price }, body });
+  };
+  return (
+    <FormDialog
+      title={shown === undefined ? "Set a price" : ["Price of ", <bdi>{shown.price}</bdi>]}
+      action="Save"
+      onDo={save}
+      onClose={onClose}
+    >
+      {shown === undefined && (
+        <>
+          <TextField
+            label="Model"
+            param="price"
+            value={name}
+            onText={setName}
+            suggest={{ of: "models" }}
+            required
+            hint="An id, or a pattern with *, such as qwen*."
+          />
+          {name !== "" && (
+            <MatchingModels
+              matches={(id) => allows([name], id)}
+              before="Now:"
+              shownMax={8}
+              none="No model that machines offer now matches."
+            />
+          )}
+          <Check
+            label="On external machines alone"
+            hint="They go before prices for all machines."
+            checked={isExternal}
+            onCheck={setExternal}
+          />
+        </>
+      )}
+      <div class="two">
+        {priceTermNames.map((term) => (
+          <TextField
+            key={term}
+            label={titles[term]}
+            param={term}
+            value={amounts[term]}
+            onText={(text) => setAmounts({ ...amounts, [term]: text.trim() })}
+            placeholder={term === "cached" ? "as input" : "none"}
+          />
+        ))}
+      </div>
+    </FormDialog>
+  );
+}
