@@ -22,6 +22,7 @@ if (option === "--set-budgets") {
     ...findViolations(sources, importRules),
     ...findCircles(sources),
     ...findBundled(sources, "services/console/main.tsx", "zod"),
+    ...findBundled(sources, "services/console/members.tsx", "zod"),
     ...findHiddenSubjects(sources),
     ...findHiddenTitles(sources),
     ...findLongFolders(sources),

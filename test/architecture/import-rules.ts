@@ -382,7 +382,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/gateway/jobs": 3_360,
   "services/gateway/keys": 810,
   "services/gateway/limits": 2_980,
-  "services/gateway/members": 330,
+  "services/gateway/members": 340,
   "services/gateway/metrics": 720,
   "services/gateway/openapi": 560,
   "services/gateway/operations": 2_320,

@@ -5,8 +5,10 @@ import type { UnreadRecord } from "#shared/records/key-store.ts";
 import { Peppers, pepperText } from "#shared/keys/pepper.ts";
 import { readTrail, type SignIn, signInsMax } from "#shared/records/sign-in.ts";
 import {
+  findMemberSession,
   findSession,
   linkMs,
+  makeMemberSession,
   makeSession,
   sessionMs,
   sessionsPerKeyMax,
@@ -69,6 +71,21 @@ describe.each<[string, () => Promise<KeyPlace>]>([
       await own.sessions.write({ ...record, ...altered }, own.clock.wall());
       expect(await findSession(token.text, "session", own)).toBeUndefined();
     }
+  });
+
+  test("a member's session is found as no session of the console, and its person cannot be altered", async () => {
+    const own = await open();
+    const { token, record } = await makeMemberSession({ person: "a".repeat(64), address: "192.0.2.7" }, own);
+    expect(await findMemberSession(token.text, own)).toEqual(record);
+    expect(await findSession(token.text, "session", own)).toBeUndefined();
+    const console = await makeSession(session, own);
+    expect(await findMemberSession(console.token.text, own)).toBeUndefined();
+    const renamed = (text: string, kind: string) => text.replace(/_[a-z]+_/, `_${kind}_`);
+    expect(await findSession(renamed(token.text, "session"), "session", own)).toBeUndefined();
+    expect(await findMemberSession(renamed(console.token.text, "member"), own)).toBeUndefined();
+    await own.sessions.remove(record.id);
+    await own.sessions.write({ ...record, person: "b".repeat(64) }, own.clock.wall());
+    expect(await findMemberSession(token.text, own)).toBeUndefined();
   });
 
   test("exactly one of several gateways spends a link", async () => {

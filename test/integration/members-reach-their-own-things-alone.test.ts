@@ -12,6 +12,7 @@ import { ConfigFailure } from "#shared/process/config.ts";
 import { gatewayConfig } from "../../services/gateway/config.ts";
 import { OwnIdempotencyRecords } from "../../services/gateway/jobs/idempotency-records.ts";
 import { BadKeys, badKeysPerMinuteMax } from "../../services/gateway/keys/bad-keys.ts";
+import { memberRequestsPerMinuteMax } from "../../services/gateway/members/member-access.ts";
 import { serveMembers } from "../../services/gateway/members/serve-members.ts";
 import { OpenId } from "../../services/gateway/operations/open-id.ts";
 import { createServer } from "../../services/gateway/server.ts";
@@ -299,6 +300,16 @@ test("members' sign-ins are refused with the name of a gateway of 0.2.0 that run
   const { at, cookie } = await signInAt("public", "hugo");
   expect([at, cookie]).toEqual(["/console#refused=older.attic", ""]);
   expect(await site.store.people.list()).toHaveLength(before);
+});
+
+test("a member who sends more requests than the bound is told so, and others are not kept out", async () => {
+  people.claims.set("ivan", { groups: ["research"] });
+  const [cookie, other] = [await memberCookie("ivan"), await memberCookie("bert")];
+  const unknown = () => send("GET", `${api}/requests/req_unknown`, { cookie });
+  const all = await Promise.all(Array.from({ length: memberRequestsPerMinuteMax + 50 }, unknown));
+  const refused = all.find(({ status }) => status === 429);
+  expect(refused?.json.error.message).toContain("memberRequestsPerMinuteMax");
+  expect((await send("GET", `${api}/me`, { cookie: other })).status).toBe(200);
 });
 
 describe("the pages of members", () => {

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { PersonInTeams } from "#shared/admin/member-operations.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { Peppers } from "#shared/keys/pepper.ts";
+import { perMinute, RateBuckets } from "#shared/process/rate-buckets.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { findMemberSession, type MemberSession, type SessionStore } from "#shared/records/session-record.ts";
 import type { PersonStore } from "#shared/records/person-record.ts";
@@ -16,7 +17,7 @@ export interface MemberProof {
   readonly sessions: SessionStore;
   readonly peppers: Peppers;
   readonly badKeys: BadKeys;
-  readonly clock: Pick<Clock, "wall">;
+  readonly clock: Pick<Clock, "wall" | "now">;
   readonly people: Pick<PersonStore, "find">;
   readonly teams: Pick<TeamStore, "list">;
 }
@@ -42,8 +43,12 @@ export function memberOf(request: FastifyRequest): SignedInMember {
   return member;
 }
 
+/** Requests of one member in a minute at each gateway: some of them read a year of usage. */
+export const memberRequestsPerMinuteMax = 300;
+
 /** Lets only requests with a member's session into a scope of routes, before their bodies are read. */
 export function proveMembers(scope: FastifyInstance, proof: MemberProof): void {
+  const rates = new RateBuckets(proof.clock, perMinute(memberRequestsPerMinuteMax));
   scope.addHook("onRequest", async (request) => {
     assertOwnPage(request);
     const text = cookieIn(request, memberCookie);
@@ -54,6 +59,11 @@ export function proveMembers(scope: FastifyInstance, proof: MemberProof): void {
       if (session === undefined || found === undefined) throw signInFirst("This session has ended. Sign in again.");
       return { ...found, session };
     });
+    if (rates.waitMs(member.person.name) > 0) {
+      const message = `A member may send ${memberRequestsPerMinuteMax} requests a minute here (memberRequestsPerMinuteMax). Try again in a moment.`;
+      throw new Fault("rate_limit_requests", { message });
+    }
+    rates.add(member.person.name);
     members.set(request, member);
   });
 }
