@@ -24,6 +24,7 @@ import type { ChangedRecords } from "./fleet/changed-records.ts";
 import { followPresence } from "./fleet/follow-presence.ts";
 import { MachineRecords } from "./fleet/machine-records.ts";
 import { PriceRecords } from "./fleet/price-records.ts";
+import { Standings } from "./people/standings.ts";
 import { RouteRecords } from "./fleet/route-records.ts";
 import { watchSecondConnections } from "./fleet/second-connections.ts";
 import { type Certificate, closeServer, listen, readCertificate } from "./http/listen.ts";
@@ -98,11 +99,11 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   await modelRoutes.load();
   const prices = new PriceRecords({ prices: store.prices, currency: config.currency, log });
   await prices.load();
-  const access = await openAccess(parts, {
-    machine: records.follow,
-    route: modelRoutes.follow,
-    price: prices.follow,
-  });
+  const running = new RunningRequests();
+  const standings = new Standings({ store, running, memberMs: config.memberMs, clock, log });
+  await standings.load();
+  const followed = { machine: records.follow, route: modelRoutes.follow, price: prices.follow, ...standings.followed };
+  const access = { ...(await openAccess(parts, followed, running)), standings };
   const { watch, knownKeys } = access;
   const limited = openLimits(store.state, { gateway: noted, clock, log, kept: config.keptRequests });
   lifecycle.onStop("settlements", () => limited.settlements.stop(AbortSignal.timeout(settleAtStopMs)));
@@ -194,7 +195,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   mountApis(server, { prove: (scope) => proveCallers(scope, access) }, apiParts);
   openMembers(server, { config, store, badKeys: access.badKeys, fleet, modelRoutes, log });
   // The ports are known once the gateway listens, and no request comes before.
-  const running = { baseUrl: "", consoleUrl: "" };
+  const reached = { baseUrl: "", consoleUrl: "" };
   const operations = openOperations({
     config,
     store,
@@ -207,7 +208,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     broker,
     whyClosed: tunnels && ((publicKey) => tunnels.whyClosed(publicKey)),
     check,
-    addresses: () => running,
+    addresses: () => reached,
     mountPlayground: (scope, prove) => mountApis(scope, { prove, below: "/console" }, apiParts),
     gateway,
     publicTls: tls,
@@ -249,8 +250,8 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const baseUrl = `${localOrigin(tls, host, port)}/v1`;
   const operationsUrl = localOrigin(operationsTls, operationsHost, operationsPort);
   const { publicUrl, consoleUrl } = config;
-  running.consoleUrl = consoleUrl ?? `${operationsUrl}/console`;
-  running.baseUrl = publicUrl === undefined ? baseUrl : `${publicUrl}/v1`;
+  reached.consoleUrl = consoleUrl ?? `${operationsUrl}/console`;
+  reached.baseUrl = publicUrl === undefined ? baseUrl : `${publicUrl}/v1`;
   const isShared = store.state.kind === "redis";
   const takesMachines = tunnels !== undefined;
   const isProxied = trustedProxies.length > 0;
@@ -266,16 +267,16 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   log.info({ baseUrl, operationsUrl, publicUrl }, "gateway listens");
   const unreached = unreachedUrl(publicUrl, { host, port });
   if (unreached !== undefined) log.warn(unreached);
-  return { baseUrl, operationsUrl, publicUrl, consoleUrl: running.consoleUrl };
+  return { baseUrl, operationsUrl, publicUrl, consoleUrl: reached.consoleUrl };
 }
 
 /** Opens the parts that check keys, and follows the changes of keys and of the other records. */
 async function openAccess(
   { config, store, lifecycle, log }: GatewayParts,
   records: { readonly [Kind in RecordKind]?: ChangedRecords },
+  running: RunningRequests,
 ) {
   const { keys, peppers, clock } = store;
-  const running = new RunningRequests();
   const newest = new NewestRecords({ keys, log });
   const knownKeys = new KnownKeys({
     keys: newest,

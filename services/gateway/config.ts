@@ -127,6 +127,8 @@ const settings = z
     connectionsPerAddressMax: wholeNumber(1, 1_000_000).default(4_096),
     /** Time for which known keys stay usable while their store is away; 0 disables this. */
     keysAwayMs: wholeNumber(0, 3_600_000).default(60_000),
+    /** Days for which the keys of a person work after the last sign-in. */
+    memberDays: wholeNumber(1, 3_650).default(30),
     /** Records of ended requests that the store keeps, and for how many days; none with 0. */
     requestsMax: wholeNumber(0, 10_000_000).default(keptRequestsDefault.max),
     requestsDays: wholeNumber(1, 400).default(keptRequestsDefault.ms / dayMs),
@@ -169,6 +171,7 @@ export function gatewayConfig(environment: Environment) {
     operationsNames: [operationsHost, ...given.operationsHosts, ...hostNameOf(consoleUrl)],
     consoleUrl: consoleUrl && `${consoleUrl}/console`,
     ...signIns(given),
+    memberMs: given.memberDays * dayMs,
     keptRequests: { max: requestsMax, ms: requestsDays * dayMs },
     storedResponses: {
       keptMs: given.storeResponsesDays * dayMs,

@@ -1,6 +1,26 @@
-/** Returns true if one of the scopes matches the model (`scope` in key-record.ts). The console shows it as it is typed. */
+/**
+ * Returns true if one of the scopes matches the model (`scope` in key-record.ts). Of a scope with a space, both parts must match.
+ * The console shows it as it is typed.
+ */
 export function allows(granted: readonly string[], modelId: string): boolean {
-  return granted.some((pattern) => (pattern.includes("*") ? globMatches(pattern, modelId) : names(pattern, modelId)));
+  return granted.some((pattern) =>
+    pattern.includes(" ") ? pattern.split(" ").every((part) => matches(part, modelId)) : matches(pattern, modelId),
+  );
+}
+
+/** Returns the scopes that match what both lists match. */
+export function commonScopes(one: readonly string[], other: readonly string[]): readonly string[] {
+  if (one.includes("*")) return other;
+  if (other.includes("*")) return one;
+  const pairs = one.flatMap((first) => other.map((second) => [first, second] as const));
+  return pairs.flatMap(([first, second]) => {
+    if (first.includes("*") || second.includes("*")) return [`${first} ${second}`];
+    return names(second, first) ? [first] : names(first, second) ? [second] : [];
+  });
+}
+
+function matches(pattern: string, modelId: string): boolean {
+  return pattern.includes("*") ? globMatches(pattern, modelId) : names(pattern, modelId);
 }
 
 function names(pattern: string, modelId: string): boolean {

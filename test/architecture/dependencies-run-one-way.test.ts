@@ -30,7 +30,6 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
     `import type { Caller } from "../keys/authenticate.ts";`,
   ],
   "keys know HTTP and no other room": ["services/gateway/keys/x.ts", `import { a } from "../fleet/roster.ts";`],
-  "people know limits and no other room": ["services/gateway/people/x.ts", `import { a } from "../jobs/open-jobs.ts";`],
   "limits know no other room": ["services/gateway/limits/x.ts", `import { a } from "../jobs/open-jobs.ts";`],
   "images know no other room": ["services/gateway/images/x.ts", `import { a } from "../http/read-json.ts";`],
   "routing knows the fleet and no other room": [
@@ -40,6 +39,10 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
   "placing knows the fleet and no other room": [
     "services/gateway/placing/x.ts",
     `import { a } from "../jobs/open-jobs.ts";`,
+  ],
+  "people know keys, limits, the fleet and no other room": [
+    "services/gateway/people/x.ts",
+    `import { a } from "../requests/request.ts";`,
   ],
   "jobs know the fleet, routing and no other room": [
     "services/gateway/jobs/x.ts",

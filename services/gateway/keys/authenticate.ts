@@ -1,5 +1,5 @@
 import { Fault } from "#shared/fault/fault.ts";
-import { type Book, booksOf } from "#shared/records/book.ts";
+import type { Book } from "#shared/records/book.ts";
 import type { KeyRecord, KeyVerdict } from "#shared/records/key-record.ts";
 import { type KeyId, parseKeyToken } from "#shared/keys/key-token.ts";
 import type { BadKeys } from "./bad-keys.ts";
@@ -80,11 +80,16 @@ export function authenticate(
   return (knownKeys.has(token) ? ask() : badKeys.ask(sent.address, ask)).then(validKey);
 }
 
-/** The sender of a request, with its proven key. */
-export interface Caller {
+/** The terms that hold for a valid key at this moment. */
+export interface Standing {
+  /** The key with the least of its own, its person's and its team's terms. */
   readonly key: KeyRecord;
   /** The books that its requests are admitted to: those with limits. */
   readonly books: readonly Book[];
+}
+
+/** The sender of a request, with its proven key. */
+export interface Caller extends Standing {
   /** Aborts when the request must end: the client has left, or its key was revoked or disabled. */
   readonly leaving: AbortController;
   /** Ends work of the request that goes on without its client when its key is revoked. Call the result when it is over. */
@@ -120,9 +125,13 @@ export function untilClientLeaves(response: ServerResponse): AbortController {
   return leaving;
 }
 
-/** The running requests of this gateway by key, from the proof of the key on, so that revoking the key ends them. */
+/**
+ * The running requests of this gateway by key and by its person, from the proof of the key on, so that revoking the key or
+ * disabling the person ends them.
+ */
 export class RunningRequests {
   readonly #byKey = new Map<KeyId, Set<AbortController>>();
+  readonly #byPerson = new Map<string, Set<AbortController>>();
 
   get keyIds(): Iterable<KeyId> {
     return this.#byKey.keys();
@@ -133,23 +142,39 @@ export class RunningRequests {
   }
 
   /** Adds a running request. Call the returned function when the request has ended, in whatever way. */
-  begin(id: KeyId, leaving: AbortController): () => void {
-    const all = this.#byKey.get(id) ?? new Set();
-    this.#byKey.set(id, all.add(leaving));
+  begin({ id, person }: Pick<KeyRecord, "id" | "person">, leaving: AbortController): () => void {
+    const endOfKey = beginIn(this.#byKey, id, leaving);
+    if (person === undefined) return endOfKey;
+    const endOfPerson = beginIn(this.#byPerson, person, leaving);
     return () => {
-      if (all.delete(leaving) && all.size === 0) this.#byKey.delete(id);
+      endOfKey();
+      endOfPerson();
     };
   }
 
   cut(id: KeyId, fault: Fault): void {
     for (const leaving of this.#byKey.get(id) ?? []) leaving.abort(fault);
   }
+
+  cutPerson(person: string, fault: Fault): void {
+    for (const leaving of this.#byPerson.get(person) ?? []) leaving.abort(fault);
+  }
+}
+
+function beginIn<Id>(running: Map<Id, Set<AbortController>>, id: Id, leaving: AbortController): () => void {
+  const all = running.get(id) ?? new Set();
+  running.set(id, all.add(leaving));
+  return () => {
+    if (all.delete(leaving) && all.size === 0) running.delete(id);
+  };
 }
 
 interface Dependencies {
   readonly knownKeys: KnownKeys;
   readonly badKeys: BadKeys;
   readonly running: RunningRequests;
+  /** Throws the fault of a valid key that is refused for the sake of its team or person. */
+  readonly standings: { of(key: KeyRecord): Standing };
 }
 
 /**
@@ -157,14 +182,15 @@ interface Dependencies {
  * request is ended when its client leaves, or when its key is revoked or disabled.
  */
 export function proveCallers(scope: FastifyInstance, dependencies: Dependencies): void {
-  const { running } = dependencies;
+  const { running, standings } = dependencies;
   scope.addHook("onRequest", (request, reply, done) => {
     const leaving = untilClientLeaves(reply.raw);
-    const enter = (key: KeyRecord): void => {
+    const enter = (proven: KeyRecord): void => {
       const { state } = request;
-      state.caller = { key, books: booksOf(key), leaving, begin: (staying) => running.begin(key.id, staying) };
-      state.key = key.id;
-      if (!leaving.signal.aborted) reply.raw.once("close", running.begin(key.id, leaving));
+      state.key = proven.id;
+      const { key, books } = standings.of(proven);
+      state.caller = { key, books, leaving, begin: (staying) => running.begin(key, staying) };
+      if (!leaving.signal.aborted) reply.raw.once("close", running.begin(key, leaving));
     };
     const key = authenticate({ text: sentKey(request.headers), address: request.ip }, dependencies);
     if (key instanceof Promise) return key.then(enter);

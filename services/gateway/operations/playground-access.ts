@@ -25,11 +25,11 @@ export function provePlayground(
       throw new Fault("insufficient_permissions", { message });
     }
     const state = request.state;
-    const begin = (running: AbortController) => parts.running.begin(admin.id, running);
+    const begin = (running: AbortController) => parts.running.begin(admin, running);
     const key = playgroundKey(admin);
     state.caller = { key, books: booksOf(key), leaving, begin };
     state.key = admin.id;
-    if (!leaving.signal.aborted) reply.raw.once("close", parts.running.begin(admin.id, leaving));
+    if (!leaving.signal.aborted) reply.raw.once("close", parts.running.begin(admin, leaving));
   });
 }
 

@@ -6,6 +6,7 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import type { PricedSize } from "#shared/prices/cost.ts";
+import type { Book } from "#shared/records/book.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import type { RouteTable } from "../fleet/route-records.ts";
 import type { RouteRecords } from "../fleet/route-records.ts";
@@ -41,8 +42,8 @@ export interface Endpoint {
   lookUp?(body: Buffer, exchange: ModelExchange, dependencies: InferenceDependencies): Promise<StoredTexts | undefined>;
   /** Returns the model that a client means by the name that it sent. */
   meantModel?(name: string, key: KeyRecord, routes: RouteTable): string;
-  /** Returns the cost of a request to its key, where the request has no tokens to count. */
-  costOf?(asked: ReadRequest, key: KeyRecord, dependencies: InferenceDependencies): RequestCost | undefined;
+  /** Returns the cost of a request to its books, where the request has no tokens to count. */
+  costOf?(asked: ReadRequest, books: readonly Book[], dependencies: InferenceDependencies): RequestCost | undefined;
   /** Returns the size of a request that is priced by seconds or images. */
   sizeOf?(asked: ReadRequest): PricedSize | undefined;
   /** Returns the maker of an answer for which no model runs. Its key pays for it as for a count of tokens. */

@@ -90,7 +90,7 @@ async function admit(
   dependencies: InferenceDependencies,
 ): Promise<void> {
   const { promptTokens, tokens, ceiling, remoteImages } = asked;
-  const demanded = { promptTokens, tokens, ceiling, ...endpoint.costOf?.(asked, request.key, dependencies) };
+  const demanded = { promptTokens, tokens, ceiling, ...endpoint.costOf?.(asked, request.books, dependencies) };
   const priced = { ...demanded, targets: request.work.targets, size: endpoint.sizeOf?.(asked) };
   const rate = pricesOf(priced, dependencies.prices.table);
   const { limitStatus, fault } = await request.admit({ ...demanded, rate }, leaving.signal);

@@ -160,8 +160,8 @@ function usageRow(
   return {
     day: budgetPeriodAt("day", clock.wall()).name,
     keyId: told.key.id,
-    team: null,
-    person: null,
+    team: told.key.team ?? null,
+    person: told.key.person ?? null,
     kind: machine !== null && external.has(machine) ? "external" : null,
     model: bookedModel(told, outcome),
     machine,

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { scopes } from "#shared/records/key-record.ts";
-import { allows } from "#shared/records/match-scope.ts";
+import { allows, commonScopes } from "#shared/records/match-scope.ts";
 
 test.each([
   ["*", "anything:at/all", true],
@@ -32,6 +32,22 @@ test.each([
 test("no scopes allow nothing, and of several one is enough", () => {
   expect(allows([], "llama3")).toBe(false);
   expect(allows(["qwen", "llama*"], "llama3")).toBe(true);
+});
+
+test("scopes that two lists have in common allow exactly what both lists allow", () => {
+  const word = fc.string({ unit: fc.constantFrom("a", "b", ":", "*"), minLength: 1, maxLength: 4 });
+  const list = fc.array(word, { maxLength: 3 });
+  fc.assert(
+    fc.property(
+      list,
+      list,
+      fc.string({ unit: fc.constantFrom("a", "b", ":"), maxLength: 6 }),
+      (one, other, modelId) => {
+        expect(allows(commonScopes(one, other), modelId)).toBe(allows(one, modelId) && allows(other, modelId));
+      },
+    ),
+    { numRuns: 2_000 },
+  );
 });
 
 /** By the definition of a glob, tried in every way; exponential, and right. */

@@ -1,4 +1,4 @@
-import type { KeyRecord } from "#shared/records/key-record.ts";
+import type { Book } from "#shared/records/book.ts";
 import type { Endpoint, InferenceDependencies } from "../../requests/endpoint.ts";
 import type { ReadRequest } from "../../requests/read-request.ts";
 import type { Api } from "../api.ts";
@@ -18,8 +18,12 @@ const endpointOf = ([kind, { path, takesForm }]: [string, MediaEndpoint]): Endpo
   kind,
   path: path.slice("/v1".length),
   takesForm,
-  costOf({ form, ceiling }: ReadRequest<MediaAnswer>, key: KeyRecord, { mediaPrices: prices }: InferenceDependencies) {
-    return form.size && priceOf(form.size, { key, prices, ceiling });
+  costOf(
+    { form, ceiling }: ReadRequest<MediaAnswer>,
+    books: readonly Book[],
+    { mediaPrices: prices }: InferenceDependencies,
+  ) {
+    return form.size && priceOf(form.size, { books, prices, ceiling });
   },
   sizeOf: ({ form }: ReadRequest<MediaAnswer>) => form.size && pricedSize(form.size),
 });

@@ -1,7 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
 import type { MediaBody } from "#shared/protocol/media-body.ts";
 import type { PricedSize } from "#shared/prices/cost.ts";
-import type { KeyRecord } from "#shared/records/key-record.ts";
+import type { Book } from "#shared/records/book.ts";
 import type { TokenCeiling } from "../../limits/token-estimates.ts";
 
 /** The units of requests whose servers report no tokens. */
@@ -47,16 +47,16 @@ function secondsMaxOf(count: number): number {
 }
 
 interface Pricing {
-  readonly key: Pick<KeyRecord, "limits">;
+  readonly books: readonly Book[];
   readonly prices: MediaPrices;
   readonly ceiling: TokenCeiling;
 }
 
 /**
- * Returns the cost of a request to its key; undefined without a price. Throws for a key whose limit counts tokens where
+ * Returns the cost of a request to its books; undefined without a price. Throws for a book whose limit counts tokens where
  * there is no price: the limit would not hold.
  */
-export function priceOf({ unit, count }: MediaSize, { key: { limits }, prices, ceiling }: Pricing) {
+export function priceOf({ unit, count }: MediaSize, { books, prices, ceiling }: Pricing) {
   const each = prices[unit];
   if (each !== undefined) {
     const tokens = Math.ceil(each * count);
@@ -65,8 +65,9 @@ export function priceOf({ unit, count }: MediaSize, { key: { limits }, prices, c
     const tokensPerSecond = isTimed ? each : undefined;
     return { promptTokens: tokens, tokens, ceiling: { ...ceiling, promptTokens }, tokensPerSecond };
   }
-  if (limits?.tokensPerMinute === undefined && limits?.budget === undefined) return undefined;
+  const counting = books.find(({ limits }) => (limits.tokensPerMinute ?? limits.budget) !== undefined);
+  if (counting === undefined) return undefined;
   throw new Fault("insufficient_permissions", {
-    message: `This key has a limit in tokens (--tpm or --budget), and this request is counted in ${unit}s, which have no price in tokens. Use a key that has only --rpm and --concurrency, or have the operator set TRUNKLINE_MEDIA_TOKENS.`,
+    message: `${counting.noun} has a limit in tokens (--tpm or --budget), and this request is counted in ${unit}s, which have no price in tokens. Use a key that has only --rpm and --concurrency, or have the operator set TRUNKLINE_MEDIA_TOKENS.`,
   });
 }

@@ -31,7 +31,7 @@ beforeEach(() => {
 function begin(fields: Partial<KeyRecord> = {}): { record: KeyRecord; leaving: AbortController; end: () => void } {
   const { record } = store.add({ expiresAt: Number.MAX_SAFE_INTEGER, ...fields });
   const leaving = new AbortController();
-  return { record, leaving, end: running.begin(record.id, leaving) };
+  return { record, leaving, end: running.begin(record, leaving) };
 }
 const cutWith = async ({ leaving }: { leaving: AbortController }): Promise<string | undefined> => {
   await setImmediate();
@@ -46,7 +46,7 @@ test.each([
   ["expired meanwhile", { expiresAt: 0 }, undefined],
 ])("a key that was %s has its own requests cut with %3$s, and none that ended before", async (_, fields, code) => {
   const [request, other, ended] = [begin(), begin(), new AbortController()];
-  running.begin(request.record.id, ended)();
+  running.begin(request.record, ended)();
   if (fields === undefined) store.records.delete(request.record.id);
   else store.change(request.record.id, fields);
   told.onChange(request.record.id);
