@@ -43,7 +43,9 @@ export type PricedCount = readonly [count: number, perMillion: number];
 
 /** Returns the exact sum of what these things cost, rounded up to a millionth. Beyond `moneyMax` it stays there. */
 export function sumOf(...counts: readonly PricedCount[]): number {
-  const sum = counts.reduce((total, [count, perMillion]) => total + BigInt(count) * BigInt(perMillion), 0n);
+  let sum = 0n;
+  for (const [count, perMillion] of counts)
+    if (count !== 0 && perMillion !== 0) sum += BigInt(count) * BigInt(perMillion);
   const up = (sum + BigInt(unit) - 1n) / BigInt(unit);
   return up > BigInt(moneyMax) ? moneyMax : Number(up);
 }

@@ -7,12 +7,18 @@ interface NamedPrices extends Prices {
   readonly name: string;
 }
 
+/** Models that a table remembers the prices of. */
+const foundMax = 10_000;
+
 /** All prices of a site at one moment, to look up a model. */
 export class PriceTable {
   readonly isEmpty: boolean;
   readonly #everywhere: readonly NamedPrices[];
   /** Those for external machines, by names without their end. */
   readonly #external: readonly NamedPrices[];
+  /** The answers so far: each stream under way asks several times a second. */
+  readonly #found = new Map<string, Prices | undefined>();
+  readonly #foundExternal = new Map<string, Prices | undefined>();
 
   constructor(prices: Iterable<NamedPrices>) {
     const all = ranked([...prices]);
@@ -24,8 +30,12 @@ export class PriceTable {
 
   /** Returns the prices of a model: at an external machine those for external ones, and otherwise those for all. */
   find(model: string, isExternal: boolean): Prices | undefined {
-    const id = aliasedId(model);
-    return (isExternal ? fitting(this.#external, id) : undefined) ?? fitting(this.#everywhere, id);
+    const found = isExternal ? this.#foundExternal : this.#found;
+    if (found.size >= foundMax) found.clear();
+    return found.getOrInsertComputed(model, () => {
+      const id = aliasedId(model);
+      return (isExternal ? fitting(this.#external, id) : undefined) ?? fitting(this.#everywhere, id);
+    });
   }
 }
 
