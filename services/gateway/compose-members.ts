@@ -34,6 +34,7 @@ export function openMembers(
     openId,
     publicUrl,
     currency: config.currency,
+    codes: fleet.idempotencyRecords,
     usage: openUsage(store.state),
     requests: openRequests(store.state),
     modelsOf: async (team) => listModels(await fleet.models.list(team), team, modelRoutes.table),

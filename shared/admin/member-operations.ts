@@ -2,6 +2,7 @@ import { z } from "zod";
 import { Fault } from "../fault/fault.ts";
 import { type KeyId, keyId } from "../keys/key-token.ts";
 import { teamName } from "../protocol/identifiers.ts";
+import { type LoginWish, loginWish } from "../protocol/login.ts";
 import { type DetailedModel, model } from "../protocol/model.ts";
 import { changeKey, rotateKey } from "../records/change-key.ts";
 import { issueKey } from "../records/issue-key.ts";
@@ -29,6 +30,10 @@ export interface MemberSite extends Pick<AdminSite, "keys" | "peppers" | "usage"
   readonly member: PersonInTeams;
   /** Returns the models that keys of a team may call now. */
   readonly modelsOf: (team: TeamRecord) => Promise<readonly DetailedModel[]>;
+  /** Allows a login to get a key of the member, and returns where the browser goes. */
+  readonly allowLogin: (wish: LoginWish) => Promise<string>;
+  /** The address from which the member asks. */
+  readonly address: string;
   readonly baseUrl: string;
   readonly version: string;
   readonly currency: string;
@@ -65,6 +70,7 @@ export const memberOperations = {
     answer: shownPerson.pick({ person: true, name: true, email: true }).extend({
       budgets,
       teams: z.array(ownTeam),
+      address: z.string().describe("The address from which this request came."),
       base_url: z.string(),
       version: z.string(),
       currency: z.string(),
@@ -78,9 +84,9 @@ export const memberOperations = {
         return { ...shown, budgets: usedOf(team.limits, ofTeam, site), keys: validIn(team, own, site).length };
       });
       const ofPerson = rows.filter((row) => row.person === person.name);
-      const { baseUrl: base_url, version, currency } = site;
+      const { baseUrl: base_url, version, currency, address } = site;
       const left = usedOf(person.limits, ofPerson, site);
-      return { person: person.name, name, email, budgets: left, teams: data, base_url, version, currency };
+      return { person: person.name, name, email, budgets: left, teams: data, address, base_url, version, currency };
     },
   }),
   listOwnKeys: ofMember({
@@ -127,6 +133,18 @@ export const memberOperations = {
         throw tooMany(team);
       }
       return { ...showKey(record, site.clock.wall()), key: token.reveal() };
+    },
+  }),
+  allowLogin: ofMember({
+    ...reads,
+    method: "POST",
+    path: "/logins",
+    summary: "Allow a `trunkline login` on the computer of this browser to get a key",
+    body: loginWish,
+    answer: z.strictObject({ url: z.string().describe("Where the browser goes: a port of its own computer.") }),
+    async run({ body }, { member, allowLogin }) {
+      teamOf(member, body.team);
+      return { url: await allowLogin(body) };
     },
   }),
   rotateOwnKey: ofMember({

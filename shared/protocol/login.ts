@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { teamName } from "./identifiers.ts";
 
 /**
  * The agreement by which `trunkline login` gets a key (RFC 8252, RFC 7636). The command opens the page `loginPath` with a
@@ -23,8 +24,12 @@ const bound = z.strictObject({
 
 export const loginWish = bound.extend({
   challenge: secretText.describe("The SHA-256 of the verifier in base64url."),
-  computer: z.string().min(1).max(60).describe("The name of the computer that asks."),
-  team: z.string().describe("The team of the key."),
+  computer: z
+    .string()
+    .max(60)
+    .regex(/^[^\p{C}\p{Zl}\p{Zp}]+$/u, "must be one line of printable characters")
+    .describe("The name of the computer that asks."),
+  team: teamName.describe("The team of the key."),
 });
 export type LoginWish = Readonly<z.infer<typeof loginWish>>;
 

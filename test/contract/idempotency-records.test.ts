@@ -37,8 +37,9 @@ function idempotencyRecordsIn(kind: string, open: () => IdempotencyRecords): voi
       const [records, name] = [open(), nameOfNewKey()];
       await records.put(name, mine, { forMs });
       await records.put(name, mine, { from: "other", forMs: 0 });
-      await records.put(name, yours, { from: "other", forMs });
+      expect(await records.put(name, yours, { from: "other", forMs })).toEqual(mine);
       expect(await records.put(name, yours, { forMs })).toEqual(mine);
+      expect(await records.put(nameOfNewKey(), yours, { from: "other", forMs })).toBeUndefined();
       await records.put(name, yours, { from: "one", forMs });
       await records.put(name, mine, { from: "one", forMs: 0 });
       expect(await records.put(name, mine, { forMs })).toEqual(yours);

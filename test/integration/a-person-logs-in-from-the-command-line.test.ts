@@ -34,6 +34,7 @@ async function memberAndSite() {
     ...store,
     codes,
     badKeys: new BadKeys(clock),
+    log,
     async makeKey({ person, team, computer }, request) {
       const wish = { name: `login on ${computer}`, person, scopes: ["*"], ttlMs: 90 * 86_400_000 };
       const { token, record } = await issueKey(wish, { ...store, clock, actor: { by: person, request: request.id } });
@@ -138,6 +139,7 @@ test("a code is good once, for a minute, and for the login alone that it was mad
   const code = await fresh();
   expect(await redeem({ code })).toBe(true);
   expect(await redeem({ code })).toEqual(expect.objectContaining(refusal("was used before")));
+  expect(await redeem({ code: "c".repeat(3_000) })).toMatchObject({ code: "request_too_large" });
   const late = await fresh();
   clock.advance(60_000);
   expect(await redeem({ code: late })).toEqual(expect.objectContaining(refusal("is older than 60 s (loginCodeMs)")));

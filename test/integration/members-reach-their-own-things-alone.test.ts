@@ -357,11 +357,12 @@ test("wrong cookies and sign-ins of members count as guesses of their address", 
   const log = createLog({ level: "silent", name: "gateway" });
   const { openId: settings } = gatewayConfig(environment());
   if (settings === undefined) throw new Error("the test has no provider");
-  const openId = new OpenId(settings, { ...site.store, usedStates: new OwnIdempotencyRecords(clock), log });
+  const codes = new OwnIdempotencyRecords(clock);
+  const openId = new OpenId(settings, { ...site.store, usedStates: codes, log });
   const server = createServer({ log, bodyBytesMax: 1_024, bodyLimitName: "bodyBytesMax" });
   onTestFinished(() => server.close());
   const rest = { usage: openUsage(site.store.state), requests: noRequests, modelsOf: async () => [], log };
-  serveMembers(server, { ...site.store, ...rest, openId, publicUrl, badKeys, currency: "units" });
+  serveMembers(server, { ...site.store, ...rest, openId, codes, publicUrl, badKeys, currency: "units" });
   const cookie = `__Host-trunkline_member=trunkline_member_${"0".repeat(12)}_${"0".repeat(32)}`;
   const headers = { ...own, host: "models.example.org", cookie };
   // Half of the guesses of a minute are cookies and half are sign-ins, and some more, since time passes.

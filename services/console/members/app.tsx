@@ -3,9 +3,10 @@ import { type ApiFault, useRead } from "../admin-api.ts";
 import { Account, Frame, type Pages } from "../frame.tsx";
 import { FaultNotice } from "../parts.tsx";
 import { OwnKeys } from "./keys-page.tsx";
+import { LoginPage } from "./login-page.tsx";
 import { OwnModels } from "./models-page.tsx";
 import { OwnRequests } from "./requests-page.tsx";
-import { session, signOut } from "./session.ts";
+import { isLogin, session, signOut } from "./session.ts";
 import { OwnUsage } from "./usage-page.tsx";
 
 const pages: Pages = {
@@ -19,6 +20,7 @@ export function MemberApp() {
   const { value } = session;
   if (value.state === "opening") return <p class="first-word">Trunkline opens…</p>;
   if (value.state === "out") return <MemberSignIn fault={value.fault} />;
+  if (isLogin()) return <LoginPage self={value.self} />;
   const { name, teams } = value.self;
   return (
     <Frame

@@ -1,6 +1,6 @@
 /** The session of a member. */
 import { signal } from "@preact/signals";
-import { go, to } from "../address.ts";
+import { go, path, to } from "../address.ts";
 import { type ApiFault, faultOf, refused, send } from "../admin-api.ts";
 import { takeRefusal } from "../sign-in-refusal.ts";
 import { type OwnAnswer, readOwn } from "./member-api.ts";
@@ -19,10 +19,27 @@ export async function openSession(): Promise<void> {
   const refusal = takeRefusal();
   try {
     session.value = { state: "in", self: await readOwn("GET /me", {}) };
+    keepLogin(true);
   } catch (error) {
     const fault = faultOf(error);
+    keepLogin(false);
     session.value = { state: "out", fault: refusal ?? (fault.status === 401 ? undefined : fault) };
   }
+}
+
+/** The page of a login, and the place where its address is kept. */
+const login = "login";
+
+export function isLogin(): boolean {
+  return path.value[0] === login;
+}
+
+/** Keeps the address of a login while the member signs in, and goes back to it. */
+function keepLogin(isIn: boolean): void {
+  const kept = sessionStorage.getItem(login);
+  if (isLogin() && !isIn) sessionStorage.setItem(login, location.search);
+  if (isIn) sessionStorage.removeItem(login);
+  if (kept !== null && isIn && !isLogin()) go(to([login]) + kept, { replace: true });
 }
 
 /** Ends this session, or all of the member. Throws an `ApiFault` if it may go on. */

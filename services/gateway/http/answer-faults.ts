@@ -27,6 +27,14 @@ export function answerFaults(server: FastifyInstance, dependencies: Dependencies
   });
 }
 
+/** Has a scope read no larger JSON bodies than these, because its routes take them from anybody. */
+export function boundBodies(scope: FastifyInstance, bound: Dependencies): void {
+  answerFaults(scope, bound);
+  scope.removeAllContentTypeParsers();
+  const asBytes = { parseAs: "buffer", bodyLimit: bound.bodyBytesMax } as const;
+  scope.addContentTypeParser("application/json", asBytes, (_request, body, done) => done(null, body));
+}
+
 /** Sends the body of a fault, and either reads or cuts off the unread rest of the request's body. */
 export async function answerFault(
   fault: Fault,

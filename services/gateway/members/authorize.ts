@@ -5,18 +5,29 @@ import { Fault } from "#shared/fault/fault.ts";
 import { parseKeyToken } from "#shared/keys/key-token.ts";
 import type { Peppers } from "#shared/keys/pepper.ts";
 import type { Clock } from "#shared/process/clock.ts";
+import type { Log } from "#shared/process/log.ts";
 import { jsonIn } from "#shared/protocol/frame-payload.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import { loginCodeMs, loginEndPath, loginKeyPath, loginProof, type LoginProof } from "#shared/protocol/login.ts";
-import type { LoginWish } from "#shared/protocol/login.ts";
+import {
+  loginCodeMs,
+  loginEndPath,
+  loginKeyPath,
+  loginPath,
+  loginProof,
+  type LoginProof,
+  type LoginWish,
+} from "#shared/protocol/login.ts";
 import { changeKey } from "#shared/records/change-key.ts";
 import { checkKey } from "#shared/records/judge-key.ts";
 import type { KeyStore } from "#shared/records/key-store.ts";
-import { refuseOtherMethods } from "../http/answer-faults.ts";
+import { boundBodies, refuseOtherMethods } from "../http/answer-faults.ts";
 import { readJsonObject, readShape } from "../http/read-json.ts";
 import type { IdempotencyRecords } from "../jobs/idempotency-records.ts";
 import { validKey } from "../keys/authenticate.ts";
 import type { BadKeys } from "../keys/bad-keys.ts";
+
+/** Largest body of what the command asks. It takes a fifth of this. */
+const loginBodyBytesMax = 2_048;
 
 /** The key that a member allowed to a computer. */
 const allowed = z.object({ person: z.string(), team: z.string(), computer: z.string() });
@@ -29,6 +40,7 @@ interface LoginParts {
   readonly peppers: Peppers;
   readonly badKeys: BadKeys;
   readonly clock: Pick<Clock, "wall">;
+  readonly log: Log;
   /** Makes the key as the member's own operation does. */
   readonly makeKey: (allowed: AllowedLogin, request: FastifyRequest) => Promise<unknown>;
 }
@@ -77,23 +89,27 @@ function codeRefused(reason: string): Fault {
 
 /** Mounts what `trunkline login` and `trunkline logout` ask for. Neither has a session. */
 export function loginRoutes(server: FastifyInstance, parts: LoginParts): void {
-  const { codes, keys, peppers, badKeys, clock, makeKey } = parts;
-  server.post(loginKeyPath, async (request, reply) => {
-    const made = await makeKey(await takeCode(readBody(loginProof, request), codes), request);
-    return reply.header("cache-control", "no-store").send(made);
-  });
-  server.post(loginEndPath, async (request) => {
-    const parsed = parseKeyToken(readBody(z.strictObject({ key: z.string() }), request).key);
-    const check = async () =>
-      parsed.outcome === "parsed"
-        ? checkKey({ token: parsed.token, keys, peppers, nowMs: clock.wall() })
-        : ({ outcome: "invalid" } as const);
-    const { id, kind, person } = validKey(await badKeys.ask(request.ip, check));
-    if (kind !== "model" || person === undefined)
-      throw new Fault("insufficient_permissions", { message: "This is no key of a person. An admin revokes it." });
-    await changeKey(id, { action: "revoked" }, { keys, clock, actor: { by: `key ${id}`, request: request.id } });
-    return { revoked: true };
-  });
+  const { codes, keys, peppers, badKeys, clock, log, makeKey } = parts;
+  const mount = async (scope: FastifyInstance): Promise<void> => {
+    boundBodies(scope, { log, bodyBytesMax: loginBodyBytesMax, bodyLimitName: "loginBodyBytesMax" });
+    scope.addHook("onRequest", async (_, reply) => void reply.header("cache-control", "no-store"));
+    scope.post(loginKeyPath.slice(loginPath.length), async (request) =>
+      makeKey(await takeCode(readBody(loginProof, request), codes), request),
+    );
+    scope.post(loginEndPath.slice(loginPath.length), async (request) => {
+      const parsed = parseKeyToken(readBody(z.strictObject({ key: z.string() }), request).key);
+      const check = async () =>
+        parsed.outcome === "parsed"
+          ? checkKey({ token: parsed.token, keys, peppers, nowMs: clock.wall() })
+          : ({ outcome: "invalid" } as const);
+      const { id, kind, person } = validKey(await badKeys.ask(request.ip, check));
+      if (kind !== "model" || person === undefined)
+        throw new Fault("insufficient_permissions", { message: "This is no key of a person. An admin revokes it." });
+      await changeKey(id, { action: "revoked" }, { keys, clock, actor: { by: `key ${id}`, request: request.id } });
+      return { revoked: true };
+    });
+  };
+  void server.register(mount, { prefix: loginPath });
   for (const each of [loginKeyPath, loginEndPath]) refuseOtherMethods(server, each, ["POST"]);
 }
 

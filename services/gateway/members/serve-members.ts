@@ -1,22 +1,37 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import packageJson from "../../../package.json" with { type: "json" };
-import { type MemberOperations, memberOperations, type MemberSite } from "#shared/admin/member-operations.ts";
+import {
+  type MemberOperations,
+  memberOperations,
+  type MemberSite,
+  type PersonInTeams,
+} from "#shared/admin/member-operations.ts";
 import type { AdminOperation, Input } from "#shared/admin/operation.ts";
+import { Fault } from "#shared/fault/fault.ts";
+import { printOf } from "#shared/records/person-record.ts";
+import type { Log } from "#shared/process/log.ts";
 import { unknownUrl } from "../http/answer-faults.ts";
 import { memberScript, servePage } from "../operations/serve-console.ts";
 import { readInput, serveOperation } from "../operations/serve-operation.ts";
-import { assertPublicName, memberOf, proveMembers } from "./member-access.ts";
+import type { IdempotencyRecords } from "../jobs/idempotency-records.ts";
+import { type AllowedLogin, allowLogin, loginRoutes } from "./authorize.ts";
+import { assertPublicName, memberBy, memberOf, proveMembers } from "./member-access.ts";
 import { actorOf, type MemberSignIn, memberSessionRoutes } from "./member-sign-in.ts";
 
 export const memberPrefix = "/console/member/v1";
 
-export interface MemberParts extends MemberSignIn, Pick<MemberSite, "usage" | "requests" | "modelsOf" | "currency"> {}
+export interface MemberParts extends MemberSignIn, Pick<MemberSite, "usage" | "requests" | "modelsOf" | "currency"> {
+  readonly log: Log;
+  /** Keeps the codes of logins, for all gateways. */
+  readonly codes: IdempotencyRecords;
+}
 
 /** Mounts the pages and the operations of members at the public port, and nothing of the operations port. */
 export function serveMembers(server: FastifyInstance, parts: MemberParts): void {
   void server.register(async (scope) => {
     assertPublicName(scope, parts.publicUrl);
     memberSessionRoutes(scope, parts);
+    loginRoutes(scope, { ...parts, makeKey: (allowed, request) => makeLoginKey(allowed, request, parts) });
     servePage(scope, memberScript);
     void scope.register(
       async (api) => {
@@ -38,9 +53,32 @@ function mount(api: FastifyInstance, name: keyof MemberOperations, parts: Member
     parts,
     handle: async (request, reply) => {
       const member = memberOf(request);
-      const actor = { by: actorOf(member, member.session.id), request: request.id };
-      const site = { ...parts, member, actor, baseUrl: `${parts.publicUrl}/v1`, version: packageJson.version };
+      const site = siteOf(member, { by: actorOf(member, member.session.id), request }, parts);
       return reply.code(operation.status).send(await operation.run(readInput(operation, request), site));
     },
   });
+}
+
+/** Makes the key of a login as the member would. */
+async function makeLoginKey({ person, team, computer }: AllowedLogin, request: FastifyRequest, parts: MemberParts) {
+  const member = await memberBy(person, parts);
+  if (member === undefined) throw new Fault("insufficient_permissions", { message: "This person was disabled." });
+  const site = siteOf(member, { by: `person ${printOf(person)}, login on ${computer}`, request }, parts);
+  return memberOperations.makeOwnKey.run({ params: {}, query: {}, body: { name: `login on ${computer}`, team } }, site);
+}
+
+function siteOf(
+  member: PersonInTeams,
+  { by, request }: { readonly by: string; readonly request: FastifyRequest },
+  parts: MemberParts,
+): MemberSite {
+  return {
+    ...parts,
+    member,
+    actor: { by, request: request.id },
+    allowLogin: (wish) => allowLogin(wish, member.person.name, parts.codes),
+    address: request.ip,
+    baseUrl: `${parts.publicUrl}/v1`,
+    version: packageJson.version,
+  };
 }

@@ -23,7 +23,7 @@ import {
   credentialPath,
 } from "#shared/protocol/pairing.ts";
 import type { MachineRecords } from "../fleet/machine-records.ts";
-import { answerFaults, refuseOtherMethods } from "../http/answer-faults.ts";
+import { boundBodies, refuseOtherMethods } from "../http/answer-faults.ts";
 import { readJsonObject, readShape } from "../http/read-json.ts";
 import type { BadKeys } from "../keys/bad-keys.ts";
 
@@ -48,10 +48,7 @@ export function pairMachines(server: FastifyInstance, parts: PairingParts): void
   const { records, challenges, log } = parts;
   void server.register(
     async (agents) => {
-      answerFaults(agents, { log, bodyBytesMax: pairBodyBytesMax, bodyLimitName: "pairBodyBytesMax" });
-      agents.removeAllContentTypeParsers();
-      const asBytes = { parseAs: "buffer", bodyLimit: pairBodyBytesMax } as const;
-      agents.addContentTypeParser("application/json", asBytes, (_request, body, done) => done(null, body));
+      boundBodies(agents, { log, bodyBytesMax: pairBodyBytesMax, bodyLimitName: "pairBodyBytesMax" });
       agents.addHook("onRequest", async (_request, reply) => void reply.header("cache-control", "no-store"));
       agents.get(below(challengePath), async (): Promise<ChallengeAnswer> => {
         return { site: records.site.id, challenge: challenges.make() };
