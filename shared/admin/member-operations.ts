@@ -183,8 +183,7 @@ export const memberOperations = {
     answer: recordOperations.readUsage.answer.pick({ object: true, data: true }),
     async run({ query }, site) {
       const { rows } = await site.usage.read(usageDays(query, site.clock.wall()));
-      const own = new Set<string>((await ownKeys(site)).map(({ id }) => id));
-      const data = rows.filter((row) => row.person === site.member.person.name || own.has(row.keyId)).map(showUsage);
+      const data = rows.filter(({ person }) => person === site.member.person.name).map(showUsage);
       return { object: "list" as const, data };
     },
   }),

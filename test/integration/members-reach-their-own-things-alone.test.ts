@@ -20,6 +20,7 @@ import { errorBody } from "../../services/gateway/operations/admin-api.ts";
 import { addTeam } from "../harness/add-team.ts";
 import { Endpoint } from "../harness/endpoint.ts";
 import { type GatewayInProcess, startGatewayInProcess } from "../harness/gateway-in-process.ts";
+import { until } from "../harness/until.ts";
 import { OpenIdPeople } from "../harness/openid-people.ts";
 
 const publicUrl = "https://models.example.org";
@@ -109,10 +110,14 @@ async function useNewKey(cookie: string, name: string) {
   const made = await send("POST", `${api}/keys`, { cookie, body: { name } });
   expect(made.status).toBe(201);
   const endpoint = new Endpoint({ baseUrl: site.baseUrl, key: made.json.key });
-  const answer = await endpoint.chat({ model: "scripted", messages: [{ role: "user", content: "Hello" }] });
-  expect(answer.status).toBe(200);
-  await answer.text();
-  const request = String(answer.headers.get("x-request-id"));
+  const chat = async () => {
+    const answer = await endpoint.chat({ model: "scripted", messages: [{ role: "user", content: "Hello" }] });
+    await answer.text();
+    return answer;
+  };
+  // The gateway hears of the person's first sign-in within 100 ms.
+  await until(async () => (await chat()).status === 200, { what: "the gateway to know the person", timeoutMs: 5_000 });
+  const request = String((await chat()).headers.get("x-request-id"));
   await expect
     .poll(() => site.store.state && send("GET", `${api}/requests/${request}`, { cookie }).then(({ status }) => status))
     .toBe(200);
@@ -129,7 +134,7 @@ test("a member makes a key, calls a model with it and sees its use, without an a
   expect(keys.json.data).toEqual([expect.objectContaining({ id, name: "laptop", team: "research", rpm: 60 })]);
   await expect.poll(async () => (await send("GET", `${api}/usage`, { cookie })).json.data.length).toBe(1);
   const requests = await send("GET", `${api}/requests`, { cookie });
-  expect(requests.json.data.map((each: { id: string }) => each.id)).toEqual([request]);
+  expect(requests.json.data.map((each: { id: string }) => each.id)).toContain(request);
   const models = await send("GET", `${api}/models`, { cookie });
   expect(models.json.data).toContainEqual(expect.objectContaining({ id: "scripted", teams: ["research"] }));
   const { json: self } = await send("GET", `${api}/me`, { cookie });

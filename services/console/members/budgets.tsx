@@ -10,7 +10,11 @@ export function Budgets({ of }: { readonly of: readonly Used[] }) {
   return of.map(({ unit, per, used, whole }) => {
     const [part, all] = unit === "tokens" ? [used, whole].map(shortNumber) : [used, whole].map(money);
     const what = unit === "tokens" ? "tokens used" : "used";
-    return <Gauge key={unit} part={used} whole={whole} text={`${part} of ${all} a ${per}`} what={what} />;
+    return (
+      <div key={unit}>
+        <Gauge part={used} whole={whole} text={`${part} of ${all} a ${per}`} what={what} />
+      </div>
+    );
   });
 }
 
