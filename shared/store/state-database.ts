@@ -191,6 +191,7 @@ export class StateDatabase {
     this.#database.prepare("ATTACH ? AS other").run(file);
     this.change("restore itself", (sql) => {
       sql.run`DELETE FROM main.responses`;
+      sql.run`DELETE FROM main.end_users`;
       for (const table of tables) {
         const columns = table === "audit" ? "key_id, entry" : "*";
         const into = table === "audit" ? "audit (key_id, entry)" : table;

@@ -406,6 +406,6 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "shared/records": 3_640,
   "shared/requests": 650,
   "shared/site": 590,
-  "shared/store": 2_520,
+  "shared/store": 2_530,
   "shared/usage": 550,
 };
