@@ -1,4 +1,4 @@
-import type { Browser, BrowserContext, Page } from "playwright-core";
+import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
 import { watchComplaints } from "../harness/find-browser.ts";
 import { trunkline } from "../harness/trunkline-command.ts";
 
@@ -46,11 +46,17 @@ export class ConsolePage implements AsyncDisposable {
     return this.page.getByRole("button", { name, exact: true }).first().click();
   }
 
-  /** Presses Tab until the element with this role and name has the focus, as people without a mouse do, and then Enter. */
-  async enter(role: "button" | "link", name: string | RegExp): Promise<void> {
-    const wanted = this.page.getByRole(role, { name, exact: true }).and(this.page.locator(":focus"));
+  /** Presses Tab until this element has the focus, as people without a mouse do. */
+  async reach(element: Locator): Promise<void> {
+    await element.first().waitFor();
+    const wanted = element.and(this.page.locator(":focus"));
     for (let tabs = 0; tabs < tabsMax && (await wanted.count()) === 0; tabs += 1) await this.page.keyboard.press("Tab");
     await wanted.waitFor();
+  }
+
+  /** Reaches the element with this role and name, and presses Enter. */
+  async enter(role: "button" | "link", name: string | RegExp): Promise<void> {
+    await this.reach(this.page.getByRole(role, { name, exact: true }));
     await this.page.keyboard.press("Enter");
   }
 

@@ -103,6 +103,7 @@ export class SomebodysSite implements AsyncDisposable {
         TRUNKLINE_NATS_SIGNING_KEY: files["machines.seed"].trim(),
         TRUNKLINE_NATS_CREDS: join(stateDir, "gateway.creds"),
         TRUNKLINE_PUBLIC_URL: "https://models.example.org",
+        TRUNKLINE_CURRENCY: "EUR",
       };
       const gateway = parts.use(await startGateway({ natsUrl: nats.url, env }));
       return new SomebodysSite({ gateway, adminKey: token.reveal(), natsUrl: nats.url }, { operator, parts });

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { findBrowser, launchBrowser } from "../harness/find-browser.ts";
+import { Endpoint } from "../harness/endpoint.ts";
 import { PullingOllama } from "../harness/pulling-ollama.ts";
 import { startUp, type UpProcess } from "../harness/start-trunkline.ts";
 import { trunkline } from "../harness/trunkline-command.ts";
@@ -220,6 +221,58 @@ describe.skipIf(found.path === undefined)("the console of a site in one process"
     await until(async () => (await shown())?.rpm === null, { what: "the limit to be gone" });
     expect(await shown()).toMatchObject({ tpm: null, budget: { tokens: 1_000, per: "month" }, ...marks });
     await own.sees("no: its answers end with their machine");
+    expect(own.complaints).toEqual([]);
+  });
+
+  test("a team is made with a budget and a member's address, a key of it fills the team's bar, and goes with the team, by keyboard alone", async () => {
+    ollama.fake.onChat = (chat) => {
+      chat.say("Hello from Ollama.");
+      chat.done();
+    };
+    const own = await signedIn();
+    const { page } = own;
+    const type = async (label: string, text: string): Promise<void> => {
+      await own.reach(page.getByRole("dialog").getByLabel(label, { exact: true }));
+      await page.keyboard.type(text);
+    };
+    await own.enter("link", "Teams");
+    await own.enter("button", "Create a team");
+    await type("Name", "research");
+    await type("Budget, in tokens", "1k");
+    await page.keyboard.press("Enter");
+    await own.heading("research");
+    await own.enter("button", "Add a member");
+    await type("Person or e-mail address", "anna@example.org");
+    await page.keyboard.press("Enter");
+    await page.getByRole("row", { name: /anna@example\.org.*has not signed in/ }).waitFor();
+    await own.enter("link", "Issue a key");
+    await own.reach(page.getByLabel("Team", { exact: true }));
+    await type("Name", "notebook");
+    await page.keyboard.press("Enter");
+    await own.sees("The key of notebook");
+    const key = await page.getByLabel("The key", { exact: true }).innerText();
+    await page.keyboard.press("Escape");
+    await own.enter("button", "Close");
+    const client = new Endpoint({ baseUrl: up.endpoint.baseUrl, key });
+    await client.answer({ model: "llama3.2", says: "Hello" });
+    await own.enter("link", "Teams");
+    const bar = page.getByRole("row", { name: /research/ }).getByRole("meter", { name: /^[1-9]\d* of 1,000 a month/ });
+    const isUsed = async () => {
+      await page.reload();
+      await page.getByRole("meter").waitFor();
+      return (await bar.count()) > 0 || undefined;
+    };
+    await until(isUsed, { what: "usage to be booked", timeoutMs: 20_000 });
+    await own.enter("link", "research");
+    await page.getByRole("row", { name: /notebook.*valid/ }).waitFor();
+    await own.enter("button", "Remove");
+    await page
+      .getByRole("dialog", { name: "Remove research?" })
+      .getByText(/Its keys that work are revoked: 1/)
+      .waitFor();
+    await own.enter("button", "Remove");
+    await own.sees("No team yet.");
+    expect((await client.chat({ model: "llama3.2", says: "Hello" })).status).toBe(401);
     expect(own.complaints).toEqual([]);
   });
 

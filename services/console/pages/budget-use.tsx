@@ -47,7 +47,7 @@ function useIn(name: BudgetName, of: Budgets, { id, uses }: UseProps) {
 /** A budget with a bar of its used part. */
 export function BudgetUse({ name, of, ...given }: UseProps & { readonly name: BudgetName; readonly of: Budgets }) {
   const use = useIn(name, of, given);
-  if (use === undefined) return <None text="none" />;
+  if (use === undefined) return null;
   const { used, whole, unit, per } = use;
   const text = unit === "tokens" ? shortNumber : shortAmount;
   const all = `${text(whole)}${unit === "tokens" ? "" : ` ${currency.value}`} a ${per}`;
@@ -55,11 +55,16 @@ export function BudgetUse({ name, of, ...given }: UseProps & { readonly name: Bu
   return <Gauge part={used} whole={whole} text={`${text(used)} of ${all}`} what={`used, in ${unit}`} />;
 }
 
-/** The columns of the budgets. They sort by the used part. */
-export function budgetColumns<Row extends Budgets>(idOf: (row: Row) => string, uses: Uses): readonly Column<Row>[] {
-  return budgetNames.map((name) => [
+/** The columns of those budgets that some of the rows have. They sort by the used part. */
+export function budgetColumns<Row extends Budgets>(
+  rows: readonly Row[] = [],
+  idOf: (row: Row) => string,
+  uses: Uses,
+): readonly Column<Row>[] {
+  const given = budgetNames.filter((name) => rows.some((row) => row[name]));
+  return given.map((name) => [
     name,
-    (row) => <BudgetUse name={name} of={row} id={idOf(row)} uses={uses} />,
+    (row) => row[name] && <BudgetUse name={name} of={row} id={idOf(row)} uses={uses} />,
     "",
     (row) => {
       const use = useIn(name, row, { id: idOf(row), uses });

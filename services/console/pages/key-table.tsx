@@ -28,15 +28,10 @@ export function KeyTable({ without, ...table }: KeyTableProps) {
       ({ name }) => name,
     ],
     ["state", ({ state }) => <KeyState state={state} />, "", ({ state }) => state],
-    hasSome("team") && [
-      "team",
-      ({ team }) => (team ? <TeamLink name={team} /> : <None />),
-      "",
-      ({ team }) => team ?? null,
-    ],
+    hasSome("team") && ["team", ({ team }) => team && <TeamLink name={team} />, "", ({ team }) => team ?? null],
     hasSome("person") && [
       "person",
-      ({ person }) => (person ? <PersonLink id={person} name={people.get(person)} /> : <None />),
+      ({ person }) => person && <PersonLink id={person} name={people.get(person)} />,
       "",
       ({ person = "" }) => people.get(person) ?? null,
     ],
@@ -46,22 +41,15 @@ export function KeyTable({ without, ...table }: KeyTableProps) {
       "",
       ({ id }) => uses?.get(id)?.last_day ?? null,
     ],
-    ...budgetColumns<ShownKey>(({ id }) => id, uses),
+    ...budgetColumns(table.rows, ({ id }) => id, uses),
     ["expires", (key) => <Expiry at={key.expires_at} />, "", (key) => key.expires_at],
-    ["kind", ({ kind }) => (kind === "model" ? "models" : kind), "wide", ({ kind }) => kind],
     [
       "may call",
-      ({ kind, scopes }) => (kind === "model" ? <Names of={scopes} /> : <None text="no models" />),
+      ({ kind, scopes }) => (kind === "model" ? <Names of={scopes} /> : <None text={`no models: ${kind} key`} />),
       "wide",
-      ({ scopes }) => scopes.join(" "),
+      ({ kind, scopes }) => (kind === "model" ? scopes.join(" ") : `${kind} key`),
     ],
     ["limits", (key) => <LimitsText of={key} />, "wide"],
-    [
-      "machines",
-      ({ machines }) => machines?.join(", ") ?? <None text="any" />,
-      "wide",
-      ({ machines }) => machines?.join(" ") ?? null,
-    ],
     ["id", ({ id }) => <Name>{id}</Name>, "wide", ({ id }) => id],
   ];
   return <Table {...table} columns={columns.filter((each) => each !== false)} keyOf={({ id }) => id} />;

@@ -171,23 +171,27 @@ export function LimitFields({ rows, at, ...props }: LimitFieldsProps) {
   const field = fieldsOf(props, at);
   const { terms, onTerms } = props;
   return (
-    <div class="two">
+    <>
+      <div class="two">
+        {rows.map(
+          ([name, row]) =>
+            row.kind === "count" && (
+              <TextField
+                key={name}
+                {...field(name, row.title)}
+                placeholder={row.without ?? "none"}
+                hint={row.zero && sentenceOf(row)}
+              />
+            ),
+        )}
+      </div>
       {rows.map(([name, row]) => {
-        if (row.kind === "count")
-          return (
-            <TextField
-              key={name}
-              {...field(name, row.title)}
-              placeholder={row.without ?? "none"}
-              hint={row.zero && sentenceOf(row)}
-            />
-          );
         const isMoney = row.kind === "money";
         return (
           (isMoney || row.kind === "budget") && (
-            <Fragment key={name}>
+            <div key={name} class="two">
               <TextField
-                {...field(name, isMoney ? `${row.title}, in ${currency.value}` : `${row.title}, in tokens`)}
+                {...field(name, `${row.title}, in ${isMoney ? currency.value : "tokens"}`)}
                 placeholder="none"
                 hint={isMoney ? "Such as 500 or 0.25." : "Such as 500k or 2M."}
               />
@@ -197,11 +201,11 @@ export function LimitFields({ rows, at, ...props }: LimitFieldsProps) {
                 onChoose={(per) => onTerms({ ...terms, [`per_of_${name}`]: per })}
                 options={periods}
               />
-            </Fragment>
+            </div>
           )
         );
       })}
-    </div>
+    </>
   );
 }
 

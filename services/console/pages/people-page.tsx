@@ -7,7 +7,7 @@ import { Confirm, FormDialog, WindowButton } from "../dialogs.tsx";
 import { Facts, Page, Section } from "../parts.tsx";
 import { mayChangeKeys } from "../session.ts";
 import type { Column } from "../table.tsx";
-import { Badge, None, PersonLink, TeamLink, Time } from "../values.tsx";
+import { Badge, PersonLink, TeamLink, Time } from "../values.tsx";
 import { budgetColumns, termFacts, useUses } from "./budget-use.tsx";
 import { Refused } from "./chosen-keys.tsx";
 import { givenIn, LimitFields, termsOf } from "./key-terms.tsx";
@@ -21,7 +21,6 @@ export function People({ rest: [id] }: { readonly rest: readonly string[] }) {
 }
 
 function TeamsOf({ teams }: Pick<ShownPerson, "teams">) {
-  if (teams.length === 0) return <None text="none" />;
   return teams.flatMap((team) => [<TeamLink key={team} name={team} />, " "]);
 }
 
@@ -36,9 +35,9 @@ function PersonList() {
     ["name", ({ person, name }) => <PersonLink id={person} name={name} />, "", ({ name }) => name],
     ["state", ({ state }) => <PersonState state={state} />, "", ({ state }) => state],
     ["teams", ({ teams }) => <TeamsOf teams={teams} />, "", ({ teams }) => teams.join(" ")],
-    ["e-mail", ({ email }) => (email === null ? <None /> : <bdi>{email}</bdi>), "", ({ email }) => email],
+    ["e-mail", ({ email }) => email && <bdi>{email}</bdi>, "", ({ email }) => email],
     ["last sign-in", ({ signed_in_at: at }) => <Time at={at} />, "", ({ signed_in_at: at }) => Date.parse(at)],
-    ...budgetColumns<ShownPerson>(({ person }) => person, uses),
+    ...budgetColumns(people.answer?.data, ({ person }) => person, uses),
   ];
   return (
     <RecordList

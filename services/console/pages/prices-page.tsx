@@ -10,7 +10,7 @@ import { Button, Check, TextField } from "../forms.tsx";
 import { Section } from "../parts.tsx";
 import { mayChangeKeys } from "../session.ts";
 import type { Column } from "../table.tsx";
-import { Badge, ModelLink, Name, None, Time } from "../values.tsx";
+import { Badge, ModelLink, Name, Time } from "../values.tsx";
 import { MatchingModels } from "./matching-models.tsx";
 import { RecordList } from "./record-page.tsx";
 
@@ -25,7 +25,8 @@ const titles: Readonly<Record<PriceTerm, string>> = {
 const externalEnd = " external";
 const modelOf = (price: string): string => price.replace(externalEnd, "");
 
-const columns: readonly Column<ShownPrice>[] = [
+/** The columns, with those of the prices that some model has. */
+const columnsOf = (data: readonly ShownPrice[]): readonly Column<ShownPrice>[] => [
   [
     "model",
     ({ price }) => [
@@ -35,12 +36,14 @@ const columns: readonly Column<ShownPrice>[] = [
     "",
     ({ price }) => price,
   ],
-  ...priceTermNames.map((term): Column<ShownPrice> => [
-    term,
-    ({ [term]: amount }) => amount ?? <None />,
-    "right",
-    ({ [term]: amount }) => (amount === null ? null : Number(amount)),
-  ]),
+  ...priceTermNames
+    .filter((term) => data.some((shown) => shown[term] !== null))
+    .map((term): Column<ShownPrice> => [
+      term,
+      ({ [term]: amount }) => amount,
+      "right",
+      ({ [term]: amount }) => (amount === null ? null : Number(amount)),
+    ]),
   ["changed", ({ changed_at: at }) => <Time at={at} />, "wide", ({ changed_at: at }) => Date.parse(at)],
   ["", ({ price }) => mayChangeKeys() && <PriceActions price={price} />],
 ];
@@ -58,12 +61,13 @@ export function Prices() {
       of={prices}
       keyOf={({ price }) => price}
       empty="No price yet. A model without a price is free, and no limit of spending ends its answers."
-      columns={columns}
+      columns={columnsOf(data)}
     >
       {without.length > 0 && (
         <Section title="Models without a price">
           <p class="quiet">
-            Clients asked for them in the last 30 days. They are free, and no limit of spending holds.
+            Clients asked for them in the last 30 days. They are free, and no limit of spending holds. Choose one to set
+            its price.
           </p>
           <div class="actions">
             {without.map((model) =>
@@ -153,7 +157,7 @@ function PriceDialog({ shown, model, onClose }: PriceDialogProps) {
           )}
           <Check
             label="On external machines alone"
-            hint="They go before prices for all machines."
+            hint="Such a price goes before one for all machines."
             checked={isExternal}
             onCheck={setExternal}
           />

@@ -1,7 +1,8 @@
-import { amountText } from "#shared/money/money.ts";
+import { moneyText } from "#shared/money/money.ts";
 import { stepsOf } from "#shared/requests/request-steps.ts";
 import type { ShownRequest } from "#shared/requests/shown-request.ts";
 import { useAnswer } from "../admin-api.ts";
+import { currency } from "../currency.ts";
 import { Answered, CopyText, type Fact, Facts, Notice, Page, Section } from "../parts.tsx";
 import { msText, numberText } from "../quantity.ts";
 import { KeyName, MachineLink, Name, Time, useKeyNames } from "../values.tsx";
@@ -50,7 +51,7 @@ function Way({ request }: { readonly request: ShownRequest }) {
     ["Client", <bdi>{`${request.user_agent ?? "unnamed"}, ${request.address}`}</bdi>],
     ["Prompt", tokensText(request.prompt_tokens, cached === null ? "" : `, ${numberText(cached)} cached`)],
     ["Answer", tokensText(request.completion_tokens, speed === null ? "" : `, ${speed} a second`)],
-    ["Cost", request.cost == null ? null : amountText(request.cost)],
+    ["Cost", request.cost == null ? null : moneyText(request.cost, currency.value)],
   ];
   return (
     <>

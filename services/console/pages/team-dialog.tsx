@@ -58,10 +58,12 @@ export function TeamDialog({ shown, onClose }: TeamDialogProps) {
         />
       )}
       <ScopeFields terms={terms} onTerms={setTerms} />
-      <p class="quiet">Limits of all keys of the team together:</p>
-      <LimitFields terms={terms} onTerms={setTerms} rows={bookLimitRows} />
       <fieldset>
-        <legend>Own keys of members</legend>
+        <legend>All keys of the team together</legend>
+        <LimitFields terms={terms} onTerms={setTerms} rows={bookLimitRows} />
+      </fieldset>
+      <fieldset>
+        <legend>Each key that a member makes</legend>
         <div class="two">
           <TextField {...field("own_keys", "Keys of each member")} type="number" hint="0 for none." required />
           <TextField {...field("own_days", "Valid for at most, in days")} type="number" required />

@@ -9,7 +9,7 @@ import { Answered, Facts, Page, Section } from "../parts.tsx";
 import { numberText, shortNumber } from "../quantity.ts";
 import { mayChangeKeys } from "../session.ts";
 import { type Column, Table } from "../table.tsx";
-import { Badge, Names, None, PersonLink, TeamLink } from "../values.tsx";
+import { Badge, Names, PersonLink, TeamLink } from "../values.tsx";
 import { termFacts, useUses } from "./budget-use.tsx";
 import { Refused } from "./chosen-keys.tsx";
 import { KeyTable } from "./key-table.tsx";
@@ -127,7 +127,7 @@ function Members({ team: { team, members, invited } }: { readonly team: ShownTea
       "",
       ({ person, email }) => person?.name ?? email,
     ],
-    ["e-mail", ({ email }) => (email === null ? <None /> : <bdi>{email}</bdi>), "", ({ email }) => email],
+    ["e-mail", ({ email }) => email && <bdi>{email}</bdi>, "", ({ email }) => email],
     [
       "membership",
       ({ how }) => (how === "invited" ? <Badge tone="warn">has not signed in</Badge> : how),

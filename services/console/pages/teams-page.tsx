@@ -26,7 +26,7 @@ function TeamList() {
   const columns: readonly Column<ShownTeam>[] = [
     ["team", ({ team }) => <TeamLink name={team} />, "", ({ team }) => team],
     ["members", (team) => numberText(membersOf(team)), "right", membersOf],
-    ...budgetColumns<ShownTeam>(({ team }) => team, uses),
+    ...budgetColumns(teams.answer?.data, ({ team }) => team, uses),
     ["limits", (team) => <LimitsText of={team} />, "wide"],
     ["may call", ({ scopes }) => <Names of={scopes} />, "wide", ({ scopes }) => scopes.join(" ")],
   ];
