@@ -72,6 +72,19 @@ export async function signedIn(proved: ProvedPerson, dependencies: TeamDependenc
   return record;
 }
 
+/**
+ * True for a person who is known, or whom a team expects by a claim or by an invited address. Others leave no record: anybody may
+ * have an account at a public provider.
+ */
+export async function isExpected(
+  { issuer, subject, email = "", claims }: ProvedPerson,
+  { people, teams }: Pick<TeamDependencies, "people" | "teams">,
+): Promise<boolean> {
+  if ((await people.find(personIdOf(issuer, subject))) !== undefined) return true;
+  const all = await teams.list();
+  return all.some((team) => team.invited.includes(email) || team.claims.some((value) => claims.includes(value)));
+}
+
 /** Sets the limits of a person for every gateway. An omitted limit stays as it is; null takes it away. */
 export function setPerson(
   id: string,

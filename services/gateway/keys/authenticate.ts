@@ -174,7 +174,7 @@ interface Dependencies {
   readonly badKeys: BadKeys;
   readonly running: RunningRequests;
   /** Throws the fault of a valid key that is refused for the sake of its team or person. */
-  readonly standings: { of(key: KeyRecord): Standing };
+  readonly standings: { of(key: KeyRecord): Standing | Promise<Standing> };
 }
 
 /**
@@ -185,16 +185,16 @@ export function proveCallers(scope: FastifyInstance, dependencies: Dependencies)
   const { running, standings } = dependencies;
   scope.addHook("onRequest", (request, reply, done) => {
     const leaving = untilClientLeaves(reply.raw);
-    const enter = (proven: KeyRecord): void => {
+    const enter = ({ key, books }: Standing): void => {
       const { state } = request;
-      state.key = proven.id;
-      const { key, books } = standings.of(proven);
       state.caller = { key, books, leaving, begin: (staying) => running.begin(key, staying) };
+      state.key = key.id;
       if (!leaving.signal.aborted) reply.raw.once("close", running.begin(key, leaving));
     };
     const key = authenticate({ text: sentKey(request.headers), address: request.ip }, dependencies);
-    if (key instanceof Promise) return key.then(enter);
-    enter(key);
+    const standing = key instanceof Promise ? key.then((proven) => standings.of(proven)) : standings.of(key);
+    if (standing instanceof Promise) return standing.then(enter);
+    enter(standing);
     done();
     return undefined;
   });

@@ -3,7 +3,7 @@ import type { PersonInTeams } from "#shared/admin/member-operations.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { KeyStore } from "#shared/records/key-store.ts";
 import { findMemberSession, holderOf, makeMemberSession, sessionMs } from "#shared/records/session-record.ts";
-import { signedIn } from "#shared/records/change-person.ts";
+import { isExpected, signedIn } from "#shared/records/change-person.ts";
 import { type PersonStore, printOf } from "#shared/records/person-record.ts";
 import { olderGateway } from "#shared/records/site-gateways.ts";
 import type { TeamStore } from "#shared/records/team-record.ts";
@@ -57,27 +57,31 @@ export function memberSessionRoutes(scope: FastifyInstance, parts: MemberSignIn)
 /** Opens the session of a person with a role or a team. It is a member's, whatever more the claims say. */
 async function enter(proved: Proved, { request, reply }: Exchange, parts: MemberSignIn): Promise<string | undefined> {
   const { openId, sessions } = parts;
+  const person = openId.personOf(proved);
+  const hasRole = openId.roleOf(proved) !== undefined;
   const older = olderGateway("member", await parts.keys.gateways());
   // The page shows the name of the gateway, which is a host's.
   if (older !== undefined) return `older.${older.name.replaceAll(/[^\w.-]/g, "")}`;
   const by = { by: `person ${printOf(proved.digest)}`, request: request.id };
-  const { name: person } = await signedIn(openId.personOf(proved), { ...parts, actor: by });
-  const member = await memberBy(person, parts);
-  if (member === undefined || (openId.roleOf(proved) === undefined && member.teams.length === 0)) {
+  const isLetIn = hasRole || (await isExpected(person, parts));
+  const known = isLetIn ? await signedIn(person, { ...parts, actor: by }) : undefined;
+  const member = known && (await memberBy(known.name, parts));
+  if (member === undefined || (!hasRole && member.teams.length === 0)) {
     openId.warnOfNoRole(proved);
     return "no_role";
   }
+  const { name: id } = member.person;
   const { "user-agent": agent } = request.headers;
-  const { token, record } = await makeMemberSession({ person, address: request.ip, agent }, parts);
+  const { token, record } = await makeMemberSession({ person: id, address: request.ip, agent }, parts);
   await sessions.noteSignIn({
     at: record.createdAt,
     by: actorOf(member, record.id),
     action: "signed_in",
-    name: printOf(person),
+    name: printOf(id),
     detail: { role: "member", address: request.ip, user_agent: record.agent },
     request: request.id,
   });
-  parts.log.info({ person: printOf(person), session: record.id, address: request.ip }, "a member signed in");
+  parts.log.info({ person: printOf(id), session: record.id, address: request.ip }, "a member signed in");
   setCookie(reply, { name: memberCookie, text: token.text, maxAgeMs: sessionMs, isSecure: true });
   return undefined;
 }

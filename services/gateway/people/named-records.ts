@@ -27,12 +27,16 @@ export class NamedRecords<Kept extends FollowedRecord> {
 
   constructor(options: NamedRecordsOptions<Kept>) {
     this.#options = options;
-    const readOne = async (name: string) => this.#keep(name, await options.store.find(name));
-    this.follow = new ChangedRecords({ of: options.of, readOne, readAll: () => this.load(), log: options.log });
+    const { of, log } = options;
+    this.follow = new ChangedRecords({ of, readOne: (name) => this.read(name), readAll: () => this.load(), log });
   }
 
   get(name: string): Kept | undefined {
     return this.#byName.get(name);
+  }
+
+  async read(name: string): Promise<void> {
+    this.#keep(name, await this.#options.store.find(name));
   }
 
   /** Reads all records, or throws: a gateway that starts without them would not know what holds for a key. */

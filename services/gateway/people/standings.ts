@@ -20,6 +20,9 @@ interface StandingsOptions {
   readonly log: Pick<Log, "info" | "warn">;
 }
 
+/** Time for which a refusal stands that the store has confirmed. */
+const refusedForMs = 1_000;
+
 /**
  * The standing of each key, by its team and its person as this gateway knows them. A change holds from the next request on,
  * and disabling a person ends their requests at once.
@@ -30,6 +33,7 @@ export class Standings {
   readonly #options: StandingsOptions;
   /** The standing of each key, and the records that it follows from. */
   readonly #known = new WeakMap<KeyRecord, Standing & KeyPeople>();
+  readonly #refusedUntilMs = new WeakMap<KeyRecord, number>();
 
   constructor(options: StandingsOptions) {
     this.#options = options;
@@ -56,8 +60,32 @@ export class Standings {
     await this.people.load();
   }
 
-  /** Returns what holds for a valid key. Throws the fault of a key that is refused. A key without team and person is itself. */
-  of(key: KeyRecord): Standing {
+  /**
+   * Returns what holds for a valid key, and throws the fault of a key that is refused. A key without team and person is itself.
+   * The store confirms a refusal: a team or a sign-in of a moment ago may not be heard of here.
+   */
+  of(key: KeyRecord): Standing | Promise<Standing> {
+    const standing = this.#judge(key);
+    return standing instanceof Fault ? this.#confirm(key, standing) : standing;
+  }
+
+  async #confirm(key: KeyRecord, refusal: Fault): Promise<Standing> {
+    const { team, person } = key;
+    const nowMs = this.#options.clock.wall();
+    if (nowMs < (this.#refusedUntilMs.get(key) ?? 0)) throw refusal;
+    try {
+      if (team !== undefined) await this.teams.read(team);
+      if (person !== undefined) await this.people.read(person);
+    } catch {
+      throw refusal;
+    }
+    const standing = this.#judge(key);
+    if (!(standing instanceof Fault)) return standing;
+    this.#refusedUntilMs.set(key, nowMs + refusedForMs);
+    throw standing;
+  }
+
+  #judge(key: KeyRecord): Standing | Fault {
     const known = this.#known.get(key);
     const { team: teamName, person: id } = key;
     if (known !== undefined && teamName === undefined && id === undefined) return known;
@@ -65,7 +93,7 @@ export class Standings {
     const person = id === undefined ? undefined : this.people.get(id);
     const { clock, memberMs } = this.#options;
     const refusal = refusalOf(key, { team, person }, { nowMs: clock.wall(), memberMs });
-    if (refusal !== undefined) throw refusal;
+    if (refusal !== undefined) return refusal;
     if (known !== undefined && known.team === team && known.person === person) return known;
     const standing = { ...standingOf(key, { team, person }), team, person };
     this.#known.set(key, standing);

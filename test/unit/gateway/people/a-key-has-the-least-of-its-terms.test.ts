@@ -104,7 +104,7 @@ test.each([
 
 function standingsOf(
   store: { teams: TeamRecord[]; people: PersonRecord[] },
-  cut: (person: string) => void = () => undefined,
+  { wall = () => 0, cut = () => undefined }: { wall?: () => number; cut?: (person: string) => void } = {},
 ) {
   const recordsIn = <Kept extends { readonly name: string }>(all: () => Kept[]) => ({
     list: async () => all(),
@@ -114,7 +114,7 @@ function standingsOf(
     store: { teams: recordsIn(() => store.teams), people: recordsIn(() => store.people) },
     running: { cutPerson: cut },
     memberMs: 30 * dayMs,
-    clock: { wall: () => 0 },
+    clock: { wall },
     log: { info: () => undefined, warn: () => undefined },
   });
 }
@@ -129,22 +129,38 @@ test("a key keeps its standing until a record of its team or person has changed"
   expect(standings.of(key)).toBe(before);
   store.teams = [teamOf({ version: 2, limits: { concurrency: 1 } })];
   await standings.teams.load();
-  expect(standings.of(key).books).toMatchObject([{ limits: { concurrency: 1 } }]);
+  expect((await standings.of(key)).books).toMatchObject([{ limits: { concurrency: 1 } }]);
   store.teams = [];
   await standings.teams.load();
-  expect(() => standings.of(key)).toThrow(/was removed/);
+  await expect(standings.of(key)).rejects.toThrow(/was removed/);
+});
+
+test("a key is not refused for a team that this gateway has not heard of, and a refusal asks the store once a second", async () => {
+  const store = { teams: [teamOf()], people: [personOf()] };
+  let wallMs = 0;
+  const standings = standingsOf(store, { wall: () => wallMs });
+  const key = keyOf({ team: "physics", person: id }).record;
+  expect(await standings.of(key)).toMatchObject({ books: [] });
+  store.teams = [];
+  await standings.teams.load();
+  await expect(standings.of(key)).rejects.toThrow(/was removed/);
+  store.teams = [teamOf()];
+  await expect(standings.of(key)).rejects.toThrow(/was removed/);
+  wallMs = 1_000;
+  expect(await standings.of(key)).toMatchObject({ books: [] });
 });
 
 test("a person who was disabled stays so when the store falls back to an older copy of itself", async () => {
   const cut: string[] = [];
+  let wallMs = 0;
   const store = { teams: [teamOf()], people: [personOf({ version: 2, disabledAt: 1 })] };
-  const standings = standingsOf(store, (person) => cut.push(person));
+  const standings = standingsOf(store, { wall: () => (wallMs += 1_000), cut: (person) => cut.push(person) });
   await standings.load();
   expect(cut).toEqual([id]);
   store.people = [personOf()];
   await standings.load();
   const key = keyOf({ team: "physics", person: id }).record;
-  expect(() => standings.of(key)).toThrow(/is disabled/);
+  await expect(standings.of(key)).rejects.toThrow(/is disabled/);
   store.people = [personOf({ version: 3 })];
   await standings.load();
   expect(standings.of(key)).toMatchObject({ books: [] });
