@@ -72,12 +72,15 @@ describe.skipIf(found.path === undefined)("members at the public port", () => {
     await own.enter("link", "Models");
     await own.page.getByRole("row", { name: /scripted completion/ }).waitFor();
     await own.enter("link", "Keys");
+    await own.page.getByRole("row", { name: /my laptop.*valid/ }).waitFor();
     await own.enter("button", "New secret");
+    await own.sees(/The key gets a new secret/);
     await own.enter("button", "New secret");
     await own.sees(/The key is shown only once/);
     await own.enter("button", "Done");
     await own.enter("button", "Close");
     await own.enter("button", "Revoke");
+    await own.sees(/It cannot be undone/);
     await own.enter("button", "Revoke");
     await own.page.getByRole("row", { name: /my laptop.*revoked/ }).waitFor();
     await own.enter("button", "Sign out");
