@@ -5,11 +5,15 @@ import { roundingUnits, windowMs } from "./judge-demand.ts";
 export const keptForMs = 24 * 3_600_000;
 /** The lifetime of a book's buckets is extended this often while they change. */
 const extendedEveryMs = 600_000;
+/** The reservations of so few seats are summed up each time. The sum of more is kept, and counted anew after a while. */
+const fewSeats = 16;
+const summedForMs = 10_000;
 
 /**
  * The layout of a book's limits in Redis; the book of a key has the key's id:
  *
- * - `limits:<id>` is a hash with the two buckets, each with the time of its level (milliseconds).
+ * - `limits:<id>` is a hash with the two buckets, each with the time of its level (milliseconds). For a book of many seats
+ *   `reserved` has the sums of its reservations: the number of seats, the time of the count, tokens and money.
  * - `seats:<id>` has a seat for each request under way, by the time at which it is free unless it is renewed.
  * - `reservations:<id>` has the part of the token budget that each of these requests reserved, `reservations-money:<id>` that of
  *   the spend limit.
@@ -21,58 +25,70 @@ const extendedEveryMs = 600_000;
  * All of them expire. KEYS[1] is the prefix of all keys, from which the scripts build the names that they need. That
  * works with one Redis, with or without Sentinel, but not with Redis Cluster. The time is the clock of Redis, so that
  * gateways need not agree on it. `redis.call` formats numbers in full; replies would cut fractions off. Each command costs
- * about as much as the rest of the script, so that a lifetime is set only where it is new or has aged.
+ * about as much as the rest of the script, so that a lifetime is set only where it is new or has aged. Each function costs as well,
+ * so that those which few calls need stand within the parts that need them.
  */
 export const bucketsAndSeatsLua = `
-local call, none = redis.call, {}
+local call, none, floor, max, min = redis.call, {}, math.floor, math.max, math.min
 local prefix = KEYS[1]
 local reservationsAt = { tokens = "reservations:", money = "reservations-money:" }
 local time = call("TIME")
-local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local nowMs = time[1] * 1000 + floor(time[2] / 1000)
 
--- What this call has read, each once. \`keepBuckets\` writes the levels.
+-- What this call has read, each once. \`keepBuckets\` writes the levels and the sums.
 local buckets, seats, spendings = {}, {}, {}
 
--- The level of a bucket: drained since it was written, and changed by this call.
-local function levelOf(id, bucket, limit, max)
-  if not limit then return 0 end
+local function bucketsOf(id)
   local its = buckets[id]
-  if not its then
-    local kept = call("HMGET", prefix .. "limits:" .. id, "requests", "requestsAt", "tokens", "tokensAt")
-    its = { kept = { requests = kept[1], requestsAt = kept[2], tokens = kept[3], tokensAt = kept[4] }, levels = {} }
-    buckets[id] = its
-  end
+  if its then return its end
+  local kept = call("HMGET", prefix .. "limits:" .. id, "requests", "requestsAt", "tokens", "tokensAt", "reserved")
+  its = { requests = kept[1], requestsAt = kept[2], tokens = kept[3], tokensAt = kept[4], sumsText = kept[5], levels = {} }
+  buckets[id] = its
+  return its
+end
+
+-- The level of a bucket: drained since it was written, and changed by this call.
+local function levelOf(id, bucket, limit, most)
+  if not limit then return 0 end
+  local its = bucketsOf(id)
   if not its.levels[bucket] then
-    local level, atMs = its.kept[bucket], its.kept[bucket .. "At"]
-    its.levels[bucket] = level and math.max(0, level - math.max(0, nowMs - atMs) * limit / ${windowMs}) or 0
+    local level, atMs = its[bucket], its[bucket .. "At"]
+    its.levels[bucket] = level and max(0, level - max(0, nowMs - atMs) * limit / ${windowMs}) or 0
   end
-  return math.min(its.levels[bucket], max)
+  return min(its.levels[bucket], most)
 end
 
-local function change(id, bucket, limit, max, by)
+local function change(id, bucket, limit, most, by)
   if not limit or by == 0 then return end
-  local level = levelOf(id, bucket, limit, max) + by
-  buckets[id].levels[bucket] = math.min(math.max(0, level), max)
+  local level = levelOf(id, bucket, limit, most) + by
+  buckets[id].levels[bucket] = min(max(0, level), most)
 end
 
-local function keepBuckets()
-  for id, its in pairs(buckets) do
-    local fields = {}
-    for bucket, level in pairs(its.levels) do
-      for _, each in ipairs({ bucket, level, bucket .. "At", nowMs }) do table.insert(fields, each) end
-    end
-    call("HSET", prefix .. "limits:" .. id, unpack(fields))
-    local keptAtMs = math.max(its.kept.requestsAt or 0, its.kept.tokensAt or 0)
-    if math.floor(keptAtMs / ${extendedEveryMs}) ~= math.floor(nowMs / ${extendedEveryMs}) then
-      call("PEXPIRE", prefix .. "limits:" .. id, ${keptForMs + extendedEveryMs})
-    end
+-- The kept sums of a book's reservations, without the seats that this call has freed.
+local function sumsOf(id)
+  local its = bucketsOf(id)
+  if its.sums == nil then
+    local text = its.sumsText
+    local count, atMs, tokens, money = string.match(text or "", "^(%d+) (%d+) (%-?%d+) (%-?%d+)$")
+    its.sums = count and {
+      seats = tonumber(count), atMs = tonumber(atMs), tokens = tonumber(tokens), money = tonumber(money),
+    } or false
   end
+  return its.sums
 end
 
-local function free(id, seat, units)
-  call("ZREM", prefix .. "seats:" .. id, seat)
-  for _, unit in ipairs(units or none) do call("HDEL", prefix .. reservationsAt[unit] .. id, seat) end
+-- Frees a seat, with what it has reserved of each budget as its gateway knows it.
+local function free(id, seat, reserved, isUnknown)
+  local taken = call("ZREM", prefix .. "seats:" .. id, seat)
+  if not reserved then return end
+  local sums = sumsOf(id)
+  for unit, amount in pairs(reserved) do
+    local had = call("HDEL", prefix .. reservationsAt[unit] .. id, seat)
+    if sums and sums[unit] >= 0 then sums[unit] = max(0, sums[unit] - had * amount) end
+  end
+  if sums then sums.seats, sums.isChanged = isUnknown and -1 or sums.seats - taken, true end
 end
+local unknown = { tokens = 0, money = 0 }
 
 -- Seats and reservations are taken and freed together, so that a book without seats has no reservations.
 local function seatsOf(id)
@@ -82,24 +98,68 @@ local function seatsOf(id)
   seats[id] = its
   if its.taken == 0 then return its end
   for _, lapsed in ipairs(call("ZRANGEBYSCORE", prefix .. "seats:" .. id, "-inf", nowMs)) do
-    free(id, lapsed, { "tokens", "money" })
+    free(id, lapsed, unknown, true)
     its.taken = its.taken - 1
   end
   return its
 end
 
--- What the seats of a book have reserved of a budget, and how many have.
+-- What the seats of a book have reserved of a budget, and whether any has. Many are not summed up each time, but others may
+-- have changed the seats since.
 local function reservedOf(id, unit)
   local its = seatsOf(id)
   local all = its.reserved[unit]
   if all then return all end
-  all = { count = 0, sum = 0 }
+  all = { any = false, sum = 0 }
   its.reserved[unit] = all
   if its.taken == 0 then return all end
-  for _, held in ipairs(call("HVALS", prefix .. reservationsAt[unit] .. id)) do
-    all.count, all.sum = all.count + 1, all.sum + held
+  local sums = its.taken > ${fewSeats} and sumsOf(id)
+  if sums and sums.seats == its.taken and sums[unit] >= 0 and nowMs - sums.atMs < ${summedForMs} then
+    all.any, all.sum, all.atMs = true, sums[unit], sums.atMs
+    return all
   end
+  for _, held in ipairs(call("HVALS", prefix .. reservationsAt[unit] .. id)) do all.any, all.sum = true, all.sum + held end
   return all
+end
+
+-- Notes the sums of books with many seats.
+local function noteSums()
+  for id, its in pairs(seats) do
+    local tokens, money = its.reserved.tokens, its.reserved.money
+    if its.taken > ${fewSeats} and (tokens or money) then
+      local atMs = min(tokens and tokens.atMs or nowMs, money and money.atMs or nowMs)
+      local text = string.format("%d %d %.0f %.0f", its.taken, atMs, tokens and tokens.sum or -1, money and money.sum or -1)
+      bucketsOf(id).newSums = text
+    end
+  end
+  for id, its in pairs(buckets) do
+    local sums = its.sums
+    if sums and sums.isChanged and not its.newSums then
+      its.newSums = string.format("%d %d %.0f %.0f", max(0, sums.seats), sums.atMs, sums.tokens, sums.money)
+    end
+  end
+end
+
+local function keepBuckets()
+  for id, its in pairs(buckets) do
+    local fields = {}
+    local last = 0
+    for bucket, level in pairs(its.levels) do
+      fields[last + 1], fields[last + 2], fields[last + 3], fields[last + 4] = bucket, level, bucket .. "At", nowMs
+      last = last + 4
+    end
+    if its.newSums then
+      fields[last + 1], fields[last + 2] = "reserved", its.newSums
+      last = last + 2
+    end
+    if last > 0 then
+      call("HSET", prefix .. "limits:" .. id, unpack(fields))
+      local keptAtMs = max(its.requestsAt or 0, its.tokensAt or 0)
+      if floor(keptAtMs / ${extendedEveryMs}) ~= floor(nowMs / ${extendedEveryMs}) then
+        call("PEXPIRE", prefix .. "limits:" .. id, ${keptForMs + extendedEveryMs})
+      end
+    end
+  end
 end
 
 local function extend(what, id) call("PEXPIRE", prefix .. what .. id, ${keptForMs}) end
@@ -107,27 +167,11 @@ local function extend(what, id) call("PEXPIRE", prefix .. what .. id, ${keptForM
 -- Reserves at least so much of a budget for a seat.
 local function reserve(id, seat, unit, amount, isNew)
   local name, all = prefix .. reservationsAt[unit] .. id, reservedOf(id, unit)
-  local held = not isNew and call("HGET", name, seat)
-  local more = math.max(0, amount - (held or 0))
-  call("HSET", name, seat, (held or 0) + more)
-  if not isNew or all.count == 0 then extend(reservationsAt[unit], id) end
-  all.count, all.sum = all.count + (held and 0 or 1), all.sum + more
-end
-
--- Takes a seat that is new.
-local function take(id, seat, livesMs)
-  local its = seatsOf(id)
-  call("ZADD", prefix .. "seats:" .. id, nowMs + livesMs, seat)
-  if its.taken == 0 then extend("seats:", id) end
-  its.taken = its.taken + 1
-end
-
--- Takes a seat again, with at least what it has reserved.
-local function renew(id, seat, livesMs, budgets)
-  local its = seatsOf(id)
-  its.taken = its.taken + call("ZADD", prefix .. "seats:" .. id, nowMs + livesMs, seat)
-  extend("seats:", id)
-  for _, budget in ipairs(budgets or none) do reserve(id, seat, budget.unit, budget.held) end
+  local held = not isNew and call("HGET", name, seat) or 0
+  local more = max(0, amount - held)
+  call("HSET", name, seat, held + more)
+  if not isNew or not all.any then extend(reservationsAt[unit], id) end
+  all.any, all.sum = true, all.sum + more
 end
 
 local function spentOf(spentAt)
@@ -136,81 +180,92 @@ local function spentOf(spentAt)
 end
 `;
 
+/** Takes seats again, each with at least what it has reserved. */
+export const renewLua = `
+local function renew(id, seat, livesMs, budgets)
+  local its = seatsOf(id)
+  its.taken = its.taken + call("ZADD", prefix .. "seats:" .. id, nowMs + livesMs, seat)
+  extend("seats:", id)
+  for _, budget in ipairs(budgets or none) do reserve(id, seat, budget.unit, budget.held) end
+end
+`;
+
 /**
  * Decides on a demand in the order of `judgeDemand`: all books are judged, then all are taken. Returns the limit that refuses
  * or an empty text, the number of its book, and of each book the level of both buckets, and of each of its budgets what is spent
  * and what is reserved. Buckets are written even when nothing is taken: after the clock of Redis was set back, they drain from
- * there. `grow` decides as `growReservation` does.
+ * there. What a book or a budget is found to have is kept in its own table.
  */
-export const decideLua = `
+export const admitLua = `
 local limitOfUnit = ${luaTable(limitOfUnit)}
 local function inFull(number) return string.format("%.17g", number) end
 
--- What a demand finds of the budgets of a book, and the limit that refuses it.
-local function judgeBudgets(book, found)
-  local spentOut, isLong, full
-  for at, budget in ipairs(book.budgets or none) do
+-- Returns the limit of a book that refuses a demand.
+local function judge(demand, book)
+  local id, requestsLimit, tokensLimit, budgets = book.id, book.requestsPerMinute, book.tokensPerMinute, book.budgets
+  book.seats = (book.concurrency or budgets) and seatsOf(id)
+  book.requests = levelOf(id, "requests", requestsLimit, requestsLimit)
+  book.tokens = levelOf(id, "tokens", tokensLimit, math.huge)
+  book.cost = tokensLimit and min(demand.tokens, tokensLimit) or 0
+  local spentOut, full
+  local isLong = tokensLimit and demand.needed > tokensLimit
+  for _, budget in ipairs(budgets or none) do
     local limit, needed, name = budget.limit, budget.needed, limitOfUnit[budget.unit]
-    local spent, reserved = spentOf(budget.spentAt), reservedOf(book.id, budget.unit).sum
-    found.spent[at], found.left[at] = spent, limit - spent - reserved
+    local spent, reserved = spentOf(budget.spentAt), reservedOf(id, budget.unit).sum
+    budget.spent, budget.left = spent, limit - spent - reserved
     if spent >= limit then spentOut = spentOut or name end
     if spent + needed > limit then isLong = true end
-    if spent + reserved + math.max(1, needed) > limit then full = full or name .. "_reserved" end
+    if spent + reserved + max(1, needed) > limit then full = full or name .. "_reserved" end
   end
-  return spentOut, isLong, full
+  if spentOut then return spentOut end
+  if isLong then return "prompt" end
+  if full then return full end
+  if book.concurrency and book.seats.taken >= book.concurrency then return "concurrency" end
+  if requestsLimit and book.requests + 1 > requestsLimit + ${roundingUnits} then return "requests" end
+  if tokensLimit and book.tokens + book.cost > tokensLimit + ${roundingUnits} then return "tokens" end
 end
 
--- What a demand finds of a book, and the limit of the book that refuses it.
-local function judge(demand, book)
-  local id, requestsLimit, tokensLimit = book.id, book.requestsPerMinute, book.tokensPerMinute
-  local found = {
-    seats = (book.concurrency or book.budgets) and seatsOf(id),
-    requests = levelOf(id, "requests", requestsLimit, requestsLimit),
-    tokens = levelOf(id, "tokens", tokensLimit, math.huge),
-    cost = tokensLimit and math.min(demand.tokens, tokensLimit) or 0,
-    spent = {}, left = {}, reserved = {},
-  }
-  local spentOut, isLong, full = judgeBudgets(book, found)
-  if spentOut then return found, spentOut end
-  if isLong or tokensLimit and demand.needed > tokensLimit then return found, "prompt" end
-  if full then return found, full end
-  if book.concurrency and found.seats.taken >= book.concurrency then return found, "concurrency" end
-  if requestsLimit and found.requests + 1 > requestsLimit + ${roundingUnits} then return found, "requests" end
-  if tokensLimit and found.tokens + found.cost > tokensLimit + ${roundingUnits} then return found, "tokens" end
-  return found
-end
-
-local function takeOf(book, found, demand, livesMs)
-  found.requests, found.tokens = found.requests + 1, found.tokens + found.cost
-  if found.seats then take(book.id, demand.seat, livesMs) end
-  for at, budget in ipairs(book.budgets or none) do
-    found.reserved[at] = math.min(budget.wanted, found.left[at])
-    reserve(book.id, demand.seat, budget.unit, found.reserved[at], true)
+local function take(demand, book, livesMs)
+  local id, its = book.id, book.seats
+  book.requests, book.tokens = book.requests + 1, book.tokens + book.cost
+  if its then
+    call("ZADD", prefix .. "seats:" .. id, nowMs + livesMs, demand.seat)
+    if its.taken == 0 then extend("seats:", id) end
+    its.taken = its.taken + 1
+  end
+  for _, budget in ipairs(book.budgets or none) do
+    budget.reserved = min(budget.wanted, budget.left)
+    reserve(id, demand.seat, budget.unit, budget.reserved, true)
   end
 end
 
 local function admit(demand, livesMs)
-  local all, refusedBy, refusedAt = {}, "", 0
+  local refusedBy, refusedAt = "", 0
   for at, book in ipairs(demand.books) do
-    local found, by = judge(demand, book)
-    all[at] = found
+    local by = judge(demand, book)
     if by and refusedAt == 0 then refusedBy, refusedAt = by, at end
   end
   local reply = { refusedBy, refusedAt }
-  for at, book in ipairs(demand.books) do
-    local found = all[at]
-    if refusedAt == 0 then takeOf(book, found, demand, livesMs) end
-    if book.requestsPerMinute then buckets[book.id].levels.requests = found.requests end
-    if book.tokensPerMinute then buckets[book.id].levels.tokens = found.tokens end
-    table.insert(reply, { inFull(found.requests), inFull(found.tokens), found.spent, found.reserved })
+  for _, book in ipairs(demand.books) do
+    if refusedAt == 0 then take(demand, book, livesMs) end
+    if book.requestsPerMinute then buckets[book.id].levels.requests = book.requests end
+    if book.tokensPerMinute then buckets[book.id].levels.tokens = book.tokens end
+    local at = #reply
+    reply[at + 1], reply[at + 2] = inFull(book.requests), inFull(book.tokens)
+    for of, budget in ipairs(book.budgets or none) do
+      reply[at + 1 + 2 * of], reply[at + 2 + 2 * of] = budget.spent, budget.reserved or 0
+    end
   end
   return reply
 end
+`;
 
+/** Lets reservations grow as `growReservation` does. Returns what each book grants: tokens of a minute, and of each budget. */
+export const growLua = `
 local function growIn(book, each, livesMs)
   local id, limit, grants = book.id, book.tokensPerMinute, { 0 }
   local function within(held, wanted, left)
-    return math.max(0, math.min(wanted - held, math.floor(left + ${roundingUnits})))
+    return max(0, min(wanted - held, floor(left + ${roundingUnits})))
   end
   if limit then
     grants[1] = within(book.tokens, each.wanted, limit - levelOf(id, "tokens", limit, math.huge))
@@ -219,9 +274,8 @@ local function growIn(book, each, livesMs)
   if book.budgets then renew(id, each.seat, livesMs, book.budgets) end
   for at, budget in ipairs(book.budgets or none) do
     local left = budget.limit - spentOf(budget.spentAt) - reservedOf(id, budget.unit).sum
-    local more = within(budget.held, budget.wanted, left)
-    if more > 0 then reserve(id, each.seat, budget.unit, budget.held + more) end
-    grants[at + 1] = more
+    grants[at + 1] = within(budget.held, budget.wanted, left)
+    if grants[at + 1] > 0 then reserve(id, each.seat, budget.unit, budget.held + grants[at + 1]) end
   end
   return grants
 end

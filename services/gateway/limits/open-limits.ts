@@ -18,7 +18,8 @@ import {
   type Settling,
 } from "./limits.ts";
 import { LocalLimits } from "./local-limits.ts";
-import { RedisLimitsBook, SharedLimits } from "./redis-limits.ts";
+import { RedisLimitsBook } from "./redis-limits.ts";
+import { SharedLimits } from "./shared-limits.ts";
 import { Settlements } from "./settlements.ts";
 
 interface LimitsOptions {

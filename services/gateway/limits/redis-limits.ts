@@ -19,7 +19,6 @@ import {
 } from "./budgets.ts";
 import {
   drainedUnits,
-  hasSeat,
   judgingLimits,
   limitStatusOf,
   neededOf,
@@ -31,7 +30,6 @@ import {
   wantedOf,
 } from "./judge-demand.ts";
 import {
-  emptyReservation,
   seatLivesMs,
   type Admission,
   type Charge,
@@ -39,7 +37,6 @@ import {
   type Growth,
   type Held,
   type Reservation,
-  type Limits,
   type LimitsBook,
   type LimitStatus,
   type Refusal,
@@ -47,9 +44,7 @@ import {
   type Settled,
   type Settlement,
 } from "./limits.ts";
-import type { LocalLimits } from "./local-limits.ts";
 import { settlementLua } from "./settlement-lua.ts";
-import type { Settlements } from "./settlements.ts";
 
 /** An empty key, to which the connection adds its prefix. */
 const prefixOnly = "";
@@ -63,8 +58,8 @@ type SettleReply = readonly [
   grants: readonly (readonly (readonly number[])[])[],
   replies: readonly AdmitReply[],
 ];
-type AdmitReply = readonly [by: Refusal | "", at: number, ...books: readonly FoundBook[]];
-type FoundBook = readonly [requests: string, tokens: string, spent: readonly number[], reserved: readonly number[]];
+/** Of each book: the levels of requests and of tokens, and of each of its budgets what is spent and what is reserved. */
+type AdmitReply = readonly [by: Refusal | "", at: number, ...books: readonly (string | number)[]];
 const limitStatusReply = z.tuple([z.tuple([z.coerce.number(), z.coerce.number()])], z.array(z.string().nullable()));
 
 /** Returns the Redis key that counts what a book used in a period. */
@@ -166,16 +161,17 @@ export class RedisLimitsBook implements LimitsBook {
 
 function admissionOf([by, refusedAt, ...found]: AdmitReply, demand: Demand, wallMs: number): Admission {
   const { books, seat, tokens, rate } = demand;
-  const all = books.map((book, at) => {
-    const [requests, tokensOfMinute, spent, granted] = found[at] as FoundBook;
+  let at = 0;
+  const next = (): number => Number(found[(at += 1) - 1]);
+  const all = books.map((book) => {
     const limits = judgingLimits(demand, book.limits);
+    const levels = { requests: next(), tokens: next() };
     const [used, reserved] = [
       {} as Partial<Record<BudgetUnit, number>>,
       { ...noAmounts } as Record<BudgetUnit, number>,
     ];
-    for (const [of, { unit }] of judgingBudgets(limits, rate).entries())
-      [used[unit], reserved[unit]] = [spent[of] ?? 0, granted[of] ?? 0];
-    return { book, limits, levels: { requests: Number(requests), tokens: Number(tokensOfMinute) }, used, reserved };
+    for (const { unit } of judgingBudgets(limits, rate)) [used[unit], reserved[unit]] = [next(), next()];
+    return { book, limits, levels, used, reserved };
   });
   const statuses = all.map(({ limits, levels }) => limitStatusOf(limits, levels));
   const spent = all.map(({ used }) => used);
@@ -226,9 +222,12 @@ function budgetsIn({ id, limits }: Pick<Book, "id" | "limits">, rate: Demand["ra
 
 /** Returns the change of each book's buckets, and the seat to free. A negative number is given back. */
 function changesOfEnd({ reservation: { held, seat }, ran, usedTokens }: Settled) {
-  return held.map(({ book, tokens }) => {
+  return held.map(({ book, tokens, reserved }) => {
     const change = changeOf({ book, requests: ran ? 0 : -1, tokens: (ran ? usedTokens : 0) - tokens });
-    return needsSeat(book) ? { ...change, seat, units: budgetsOf(book.limits).map(({ unit }) => unit) } : change;
+    const budgets = budgetsOf(book.limits).map(({ unit }) => [unit, reserved[unit]]);
+    return needsSeat(book)
+      ? { ...change, seat, reserved: budgets.length === 0 ? undefined : Object.fromEntries(budgets) }
+      : change;
   });
 }
 
@@ -271,73 +270,4 @@ function usedOf(usage: readonly UsageRow[], others: readonly Spent[]) {
     return { at: spentAt(book, period, unit), endsAtMs: endOfPeriod(period), tokens: amount };
   });
   return { spent, usage: usageInRedis(usage) };
-}
-
-interface SharedLimitsOptions {
-  /** The limits that all gateways share. */
-  readonly book: Pick<LimitsBook, "limitStatus">;
-  /** This gateway's share of the limits. */
-  readonly local: LocalLimits;
-  readonly settlements: Pick<Settlements, "isAway" | "grantsShare" | "away" | "release" | "ask" | "occupy">;
-}
-
-/**
- * The limits of all gateways together, or this gateway's share of them while their book does not answer. No request
- * fails because the book is unavailable, and none runs uncounted. The share counts every admission of the book, so that
- * it is correct when the first request needs it. `Reservation.kept` says which of the two made a reservation.
- */
-export class SharedLimits implements Limits {
-  readonly #options: SharedLimitsOptions;
-
-  constructor(options: SharedLimitsOptions) {
-    this.#options = options;
-  }
-
-  async admit(demand: Demand): Promise<Admission> {
-    const { local, settlements } = this.#options;
-    if (settlements.grantsShare) return this.#ownShare(demand);
-    let admission;
-    try {
-      admission = await settlements.ask(demand);
-    } catch (error) {
-      this.#away(error);
-      // The part of the budgets that it may have reserved is unknown here; the book finds it by the seat.
-      const uncertain = emptyReservation(demand, "shared");
-      if (hasSeat(uncertain)) settlements.release(uncertain);
-      return this.#ownShare(demand);
-    }
-    if (admission.outcome === "admitted") local.adopt(admission.reservation);
-    if (admission.spent !== undefined) local.learn(demand, admission.spent);
-    return admission;
-  }
-
-  occupy(demand: Omit<Demand, "tokens" | "promptTokens">): Reservation {
-    const { local, settlements } = this.#options;
-    const reservation = emptyReservation(demand, settlements.isAway ? "here" : "shared");
-    local.occupy(reservation);
-    settlements.occupy(reservation);
-    return reservation;
-  }
-
-  async limitStatus(books: readonly Book[]): Promise<LimitStatus> {
-    const { book, local, settlements } = this.#options;
-    if (settlements.isAway) return local.limitStatus(books);
-    try {
-      return await book.limitStatus(books);
-    } catch (error) {
-      this.#away(error);
-      return local.limitStatus(books);
-    }
-  }
-
-  #ownShare(demand: Demand): Admission {
-    const admission = this.#options.local.admit(demand);
-    return admission.outcome === "refused" ? { ...admission, isProvisional: true } : admission;
-  }
-
-  /** Throws any error but an unavailable book: a bug is not an outage. */
-  #away(error: unknown): void {
-    if (!(error instanceof Fault && error.code === "backend_unavailable")) throw error;
-    this.#options.settlements.away(error);
-  }
 }

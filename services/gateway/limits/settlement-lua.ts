@@ -1,6 +1,6 @@
 import { redisRequestsAt } from "#shared/requests/request-records.ts";
 import { redisUsageDaysAt, usageKeptDays } from "#shared/usage/usage.ts";
-import { bucketsAndSeatsLua, decideLua } from "./decisions-lua.ts";
+import { admitLua, bucketsAndSeatsLua, growLua, renewLua } from "./decisions-lua.ts";
 
 /** The settings of the script. They are a part of its text, so that no settlement repeats them. */
 interface SettlementTerms {
@@ -53,7 +53,9 @@ local function count(used, times)
     end
   end
 end
+`;
 
+const goneGatewayLua = `
 -- Writes the record of a request that was cut off, with what it used. Returns the id of its entry.
 local function recordCut(text, made)
   local record = cjson.decode(text)
@@ -77,14 +79,16 @@ local function bookOf(gateway)
   call("PEXPIRE", booked, ${sequenceKeptForMs})
   call("UNLINK", running, cut)
 end
+`;
 
+const followLua = `
 -- An answer has the seat of the latest request for it. That of the one before is free, whose gateway may be dead.
 local function seatAnswer(answer, books)
   local at = prefix .. "answer:" .. answer.job
   local before = call("GET", at)
   if before and not answer.isResumed then return end
   if before then
-    for _, id in ipairs(books or none) do free(id, before, { "tokens", "money" }) end
+    for _, id in ipairs(books or none) do free(id, before, unknown, true) end
   end
   call("SET", at, answer.seat, "PX", ${seatedForMs})
 end
@@ -126,17 +130,7 @@ end
  * of it again and again.
  */
 export function settlementLua({ seatLivesMs, isThereForMs, requestsMax, requestsKeptMs }: SettlementTerms): string {
-  return `${bucketsAndSeatsLua}${decideLua}${bookLua}
--- Notes that the gateway is present, books those that are gone, and drops old records of requests.
-local function noteGateway(gateway)
-  local gateways, goneAt = prefix .. "gateways", nowMs - ${isThereForMs}
-  call("ZADD", gateways, nowMs, gateway)
-  for _, gone in ipairs(call("ZRANGEBYSCORE", gateways, "-inf", goneAt)) do bookOf(gone) end
-  call("ZREMRANGEBYSCORE", gateways, "-inf", goneAt)
-  call("PEXPIRE", gateways, ${runningKeptForMs})
-  call("XTRIM", requests, "MINID", nowMs - ${requestsKeptMs})
-end
-
+  return `${bucketsAndSeatsLua}${bookLua}
 local settlement = cjson.decode(ARGV[1])
 local sequence, written = settlement.sequence, prefix .. "written:" .. settlement.gateway
 local last = call("SET", written, sequence, "PX", ${sequenceKeptForMs}, "GET")
@@ -151,20 +145,43 @@ if sequence > booked then
     local requestsLimit, tokensLimit = each.requestsPerMinute, each.tokensPerMinute
     change(each.id, "requests", requestsLimit, requestsLimit, each.requests)
     change(each.id, "tokens", tokensLimit, math.huge, each.tokens)
-    if each.seat then free(each.id, each.seat, each.units) end
+    if each.seat then free(each.id, each.seat, each.reserved) end
   end
   if settlement.spent then count(settlement, 1) end
-  follow(settlement)
+  if settlement.running or settlement.over then
+    ${followLua}
+    follow(settlement)
+  end
   for each = 2, #ARGV do call("XADD", requests, "MAXLEN", "~", ${requestsMax}, "*", "record", ARGV[each]) end
   ${requestsMax === 0 ? 'call("UNLINK", requests)' : ""}
 end
 
 local livesMs, grants, admissions = ${seatLivesMs}, {}, {}
-for _, each in ipairs(settlement.renewed or none) do renew(each.id, each.seat, livesMs, each.budgets) end
-for _, each in ipairs(settlement.growing or none) do table.insert(grants, grow(each, livesMs)) end
-for _, each in ipairs(settlement.demands or none) do table.insert(admissions, admit(each, livesMs)) end
+if settlement.renewed or settlement.growing then
+  ${renewLua}
+  for _, each in ipairs(settlement.renewed or none) do renew(each.id, each.seat, livesMs, each.budgets) end
+  ${growLua}
+  for _, each in ipairs(settlement.growing or none) do table.insert(grants, grow(each, livesMs)) end
+end
+if settlement.demands then
+  ${admitLua}
+  for _, each in ipairs(settlement.demands) do table.insert(admissions, admit(each, livesMs)) end
+end
+noteSums()
 keepBuckets()
-if settlement.notes then noteGateway(settlement.gateway) end
+if settlement.notes then
+  ${goneGatewayLua}
+  -- Notes that the gateway is present, books those that are gone, and drops old records of requests.
+  local function noteGateway(gateway)
+    local gateways, goneAt = prefix .. "gateways", nowMs - ${isThereForMs}
+    call("ZADD", gateways, nowMs, gateway)
+    for _, gone in ipairs(call("ZRANGEBYSCORE", gateways, "-inf", goneAt)) do bookOf(gone) end
+    call("ZREMRANGEBYSCORE", gateways, "-inf", goneAt)
+    call("PEXPIRE", gateways, ${runningKeptForMs})
+    call("XTRIM", requests, "MINID", nowMs - ${requestsKeptMs})
+  end
+  noteGateway(settlement.gateway)
+end
 return { math.max(1, call("ZCARD", prefix .. "gateways")), grants, admissions }
 `;
 }

@@ -10,7 +10,7 @@ import type {
   Settlement,
 } from "../../../../services/gateway/limits/limits.ts";
 import { LocalLimits } from "../../../../services/gateway/limits/local-limits.ts";
-import { SharedLimits } from "../../../../services/gateway/limits/redis-limits.ts";
+import { SharedLimits } from "../../../../services/gateway/limits/shared-limits.ts";
 import { Settlements } from "../../../../services/gateway/limits/settlements.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import { assertMayLoad } from "../../../../services/gateway/limits/load-limit.ts";
-import { SharedLimits } from "../../../../services/gateway/limits/redis-limits.ts";
+import { SharedLimits } from "../../../../services/gateway/limits/shared-limits.ts";
 import { LocalLimits } from "../../../../services/gateway/limits/local-limits.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
 import { placing } from "../placed-requests.ts";
