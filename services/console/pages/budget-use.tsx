@@ -14,7 +14,8 @@ import { Gauge, None } from "../values.tsx";
 type Uses = ReadonlyMap<string, AnswerTo<"GET /usage/keys">["data"][number]> | undefined;
 
 export function useUses(by: "key" | "team" | "person"): Uses {
-  const { answer } = useAnswer("GET /usage/keys", { query: { by } });
+  // Gateways of 0.2.0 know keys alone, and no `by`.
+  const { answer } = useAnswer("GET /usage/keys", { query: { by: by === "key" ? undefined : by } });
   return answer && new Map(answer.data.map((use) => [use.key, use]));
 }
 

@@ -10,7 +10,7 @@ import { Button, Check, TextField } from "../forms.tsx";
 import { Section } from "../parts.tsx";
 import { mayChangeKeys } from "../session.ts";
 import type { Column } from "../table.tsx";
-import { Badge, ModelLink, Name, Time } from "../values.tsx";
+import { Badge, Name, Names, Time } from "../values.tsx";
 import { MatchingModels } from "./matching-models.tsx";
 import { RecordList } from "./record-page.tsx";
 
@@ -52,12 +52,13 @@ export function Prices() {
   const prices = useAnswer("GET /prices", {});
   const { data = [], without = [] } = prices.answer ?? {};
   const open = query.value.get("edit") ?? "";
-  const edit = (name: string) => setQuery("edit", name);
   return (
     <RecordList
       title="Prices"
       about={`What models cost, in ${currency.value}. An exact id goes before a pattern, and a long pattern before a short one. A new price holds for requests that begin from then on.`}
-      actions={mayChangeKeys() && <Button text="Set a price" look="primary" onDo={() => edit("*new")} opens />}
+      actions={
+        mayChangeKeys() && <Button text="Set a price" look="primary" onDo={() => setQuery("edit", "*new")} opens />
+      }
       of={prices}
       keyOf={({ price }) => price}
       empty="No price yet. A model without a price is free, and no limit of spending ends its answers."
@@ -70,19 +71,7 @@ export function Prices() {
             its price.
           </p>
           <div class="actions">
-            {without.map((model) =>
-              mayChangeKeys() ? (
-                <Button
-                  key={model}
-                  text={<bdi>{model}</bdi>}
-                  label={`Set a price for "${model}"`}
-                  onDo={() => edit(model)}
-                  opens
-                />
-              ) : (
-                <ModelLink key={model} id={model} />
-              ),
-            )}
+            {mayChangeKeys() ? without.map((model) => <Unpriced key={model} model={model} />) : <Names of={without} />}
           </div>
         </Section>
       )}
@@ -96,6 +85,11 @@ export function Prices() {
       )}
     </RecordList>
   );
+}
+
+function Unpriced({ model }: { readonly model: string }) {
+  const label = `Set a price for "${model}"`;
+  return <Button text={<bdi>{model}</bdi>} label={label} onDo={() => setQuery("edit", model)} opens />;
 }
 
 function PriceActions({ price }: Pick<ShownPrice, "price">) {

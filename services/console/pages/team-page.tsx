@@ -9,7 +9,7 @@ import { Answered, Facts, Page, Section } from "../parts.tsx";
 import { numberText, shortNumber } from "../quantity.ts";
 import { mayChangeKeys } from "../session.ts";
 import { type Column, Table } from "../table.tsx";
-import { Badge, Names, PersonLink, TeamLink } from "../values.tsx";
+import { Badge, Names, PersonLink } from "../values.tsx";
 import { termFacts, useUses } from "./budget-use.tsx";
 import { Refused } from "./chosen-keys.tsx";
 import { KeyTable } from "./key-table.tsx";
@@ -183,17 +183,16 @@ function memberIn(text: string, people: readonly ShownPerson[]) {
 }
 
 function Drop({ team, member: { person, email } }: { readonly team: string; readonly member: ShownMember }) {
-  const name = person?.name ?? email ?? "";
   const query = person === undefined ? { email: email ?? "" } : { person: person.person };
   return (
     <div class="actions">
       <Confirm
         action="Drop"
-        object={name}
+        object={person?.name ?? email ?? ""}
         effect={
           person === undefined
-            ? ["A sign-in with this address no longer makes a member of ", <TeamLink name={team} />, "."]
-            : "Gateways refuse the person's keys of this team from the next request on, and running answers go on. An admin can add the person again."
+            ? "A sign-in with this address no longer makes a member."
+            : "Gateways refuse the person's keys of this team from the next request on. An admin can add the person again."
         }
         onDo={() => change("DELETE /teams/{team}/members", { params: { team }, query })}
       />

@@ -26,7 +26,10 @@ export function Trail() {
     </>
   );
   return (
-    <Page title="Trail" about="Who changed which key, machine or route, and when, and who signed in to this console.">
+    <Page
+      title="Trail"
+      about="Who changed which key, team, person, price, machine or route, and when, and who signed in to this console."
+    >
       <FaultNotice fault={fault} />
       <UnreadNotice unread={answer?.unread} />
       <TrailTable

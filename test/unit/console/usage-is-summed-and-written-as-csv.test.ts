@@ -34,10 +34,11 @@ test("the mean wait for a first token counts only requests that had one", () => 
   expect(sumOf("all", [row({ answered: 0, first_token_ms: 0 })]).firstTokenMs).toBeNull();
 });
 
-test("a model's name is no formula and breaks no row of the CSV", () => {
+test("the name of a model or of an end user is no formula and breaks no row of the CSV", () => {
   const [, formula, quoted] = csvOf([row({ model: "=1+1" }), row({ model: 'a,"b"\nc' })]).split(/\r\n/);
   expect(formula).toContain(",'=1+1,");
   expect(quoted).toContain(',"a,""b""\nc",');
+  expect(csvOf([row({ user: "=1+1" })], "user")).toMatch(/,user\r\n.*,'=1\+1\r\n$/);
 });
 
 test("the CSV has the cost as an amount, also in rows of a gateway that tells none", () => {
