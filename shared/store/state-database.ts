@@ -28,7 +28,7 @@ const patienceMsDefault = 1_000;
  * One step for each version of the file. A released step is never changed. Opening a file applies the missing steps. A
  * file with a higher version is from a newer Trunkline and is left alone.
  */
-const schemaSteps = [
+export const schemaSteps = [
   `CREATE TABLE keys (id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, record TEXT NOT NULL) STRICT, WITHOUT ROWID;
    CREATE TABLE pepper (only INTEGER PRIMARY KEY CHECK (only = 1), fingerprint TEXT NOT NULL) STRICT;
    CREATE TABLE known_models (id TEXT PRIMARY KEY, seen_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;

@@ -43,16 +43,12 @@ export const usageRow = usageCounts.extend({
 });
 export type UsageRow = Readonly<z.infer<typeof usageRow>>;
 
+export const noParts = { keyId: "", team: null, person: null, kind: null, model: null, machine: null, endUser: null };
+
 /** A usage row without parts and without counts. */
 export const noUsage: Omit<UsageRow, "day"> = {
   ...(Object.fromEntries(usageMetrics.map((metric) => [metric, 0])) as UsageCounts),
-  keyId: "",
-  team: null,
-  person: null,
-  kind: null,
-  model: null,
-  machine: null,
-  endUser: null,
+  ...noParts,
 };
 
 /** Days that rows are kept. */
@@ -77,6 +73,7 @@ export const usageTables = {
   users: { at: "usage-users", parts: ["endUser"], byModel: false, metrics: workMetrics, keptDays: 35 },
 } as const;
 export type UsageTable = keyof typeof usageTables;
+const tables = Object.values(usageTables);
 
 /** Reads the rows of a table, by default those of keys, sorted by day and parts. */
 export interface UsageRows {
@@ -114,18 +111,11 @@ export function addUsage<Counts extends UsageCounts>(one: Counts, other: UsageCo
   return sum;
 }
 
-/** Returns what a row adds to the sums of its machine and of its end user. */
-export function partsOf({ day, machine, endUser, ...row }: UsageRow): readonly UsageRow[] {
-  const { requests, failed, promptTokens, completionTokens, cost } = row;
-  const work = { ...noUsage, day, requests, failed, promptTokens, completionTokens, cost };
-  return [...(machine === null ? [] : [{ ...work, machine }]), ...(endUser === null ? [] : [{ ...work, endUser }])];
-}
-
 const usageParts = ["keyId", "model", "team", "person", "kind", "machine", "endUser"] as const;
 
-/** Returns a name that rows of one day and the same parts have alike. */
-export function nameOfUsage(row: UsageRow): string {
-  return JSON.stringify([row.day, ...usageParts.map((part) => row[part])]);
+/** Returns a name that rows of keys of one day and the same parts have alike. A model alone may have any character. */
+export function nameOfUsage({ day, keyId, team, person, kind, model }: UsageRow): string {
+  return `${day} ${keyId}\n${team ?? ""}\n${person ?? ""}\n${kind ?? ""}\n${model ?? ""}`;
 }
 
 /** Compares rows by day, key, model and the other parts; rows without a part come first. */
@@ -145,7 +135,7 @@ export const redisUsageDaysAt = "usage-days";
 export function usageInRedis(rows: readonly UsageRow[]) {
   const hashes = new Map<string, { day: string; at: string; keptDays: number; counts: Map<string, number> }>();
   for (const row of rows) {
-    for (const { at: name, parts, byModel, metrics, keptDays } of Object.values(usageTables)) {
+    for (const { at: name, parts, byModel, metrics, keptDays } of tables) {
       if (!row[parts[0]]) continue;
       const at = `${name}:${row.day}`;
       const { counts } = hashes.getOrInsertComputed(at, () => ({ day: row.day, at, keptDays, counts: new Map() }));
@@ -153,14 +143,15 @@ export function usageInRedis(rows: readonly UsageRow[]) {
       const first = told.map((part) => encodeURIComponent(row[part] ?? "")).join("/");
       const last = byModel && row.model !== null ? `:${row.model}` : "";
       for (const metric of metrics) {
+        if (row[metric] === 0) continue;
         const field = `${first}:${metric}${last}`;
-        if (row[metric] !== 0) counts.set(field, (counts.get(field) ?? 0) + row[metric]);
+        counts.set(field, (counts.get(field) ?? 0) + row[metric]);
       }
     }
   }
-  return Array.from(hashes.values(), ({ counts, keptDays, ...hash }) => {
+  return [...hashes.values()].map(({ day, at, keptDays, counts }) => {
     const kept = keptDays === usageKeptDays ? undefined : keptDays;
-    return { ...hash, keptDays: kept, fields: [...counts] };
+    return { day, at, keptDays: kept, fields: [...counts] };
   });
 }
 

@@ -3,7 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import { systemClock } from "#shared/process/clock.ts";
 import { connectRedis } from "#shared/process/redis-connection.ts";
-import { openStateDatabase } from "#shared/store/state-database.ts";
+import { openStateDatabase, schemaSteps } from "#shared/store/state-database.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { openUsage } from "#shared/usage/usage.ts";
 import { SqliteLimitsBook } from "../../services/gateway/limits/open-limits.ts";
@@ -13,6 +13,8 @@ import { folderOfTest } from "../harness/temporary-folder.ts";
 import { until } from "../harness/until.ts";
 import { rowOf, settlementOf } from "./limits-book.contract.ts";
 
+/** Released steps are never changed. */
+const stepsOfThatVersion = 11;
 const allDays = { from: "0000-01-01", to: "9999-12-31" };
 const [day, keyId, model] = ["9998-02-01", "abcdefABCDEF", "llama3"];
 const counts = { requests: 2, failed: 1, promptTokens: 10, completionTokens: 20, answered: 1, firstTokenMs: 30 };
@@ -26,18 +28,11 @@ const updated = [
 
 test("usage in a state file of 0.2.0 is kept when it is opened, with what an answer under way had used", async () => {
   const folder = folderOfTest();
-  openStateDatabase(folder).close();
   const file = new DatabaseSync(join(folder, "trunkline.db"));
+  file.exec(schemaSteps.slice(0, stepsOfThatVersion).join(""));
   file.exec(`
-    DROP TABLE usage;
-    DROP TABLE usage_parts;
-    CREATE TABLE usage (
-      day TEXT NOT NULL, key_id TEXT NOT NULL, model TEXT NOT NULL,
-      requests INTEGER NOT NULL, failed INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL,
-      completion_tokens INTEGER NOT NULL, answered INTEGER NOT NULL, first_token_ms INTEGER NOT NULL,
-      duration_ms INTEGER NOT NULL, PRIMARY KEY (day, key_id, model)) STRICT, WITHOUT ROWID;
     INSERT INTO usage VALUES ('${day}', '${keyId}', '${model}', 2, 1, 10, 20, 1, 30, 40);
-    PRAGMA user_version = 11`);
+    PRAGMA user_version = ${stepsOfThatVersion}`);
   const none = { promptTokens: 0, answered: 0, firstTokenMs: 0, durationMs: 0 };
   const running = { day, keyId, model, requests: 1, failed: 1, ...none, completionTokens: 4 };
   file.prepare("INSERT INTO running (id, usage) VALUES (1, ?)").run(JSON.stringify(running));

@@ -66,8 +66,8 @@ export function usageCommand(context: CliContext): Command {
 Days are those of UTC. "first token" is how long the first one was waited for, and "duration" how long a request took,
 both in the mean. A "-" stands for the name of a key that is gone, for the model of requests that named none that
 their key may use, and for a key without a team or a person. "cost" stands where something had a price.
-Machines can be told apart by day, and end users by key and day; a "-" has the use of no machine or no named user. Those of
-end users are kept for 35 days.
+Machines can be told apart by day, and end users by key and day; those of end users are kept for 35 days. A "-" has the use
+of no machine or no named user, and what a gateway that was killed had not told of them in its last 5 seconds.
 
 Examples:
   trunkline usage

@@ -1,6 +1,6 @@
 import type { Log } from "#shared/process/log.ts";
 import type { Book } from "#shared/records/book.ts";
-import { addUsage, nameOfUsage, partsOf, type UsageRow } from "#shared/usage/usage.ts";
+import { addUsage, nameOfUsage, noParts, type UsageRow } from "#shared/usage/usage.ts";
 import { type BudgetUnit, isOfKey, type Spent, spentByKey, spentByOthers } from "./budgets.ts";
 import {
   type Charge,
@@ -21,8 +21,8 @@ export const unwrittenRowsMax = 10_000;
 const holdsMatterForMs = 60_000;
 
 /**
- * Sums of machines and end users go out this often, so that Redis hardly pays for them. Those of a gateway that is killed
- * meanwhile are lost: the use is told without a machine and an end user, and is in the rows of keys.
+ * Sums of machines and end users go out this often, with the next settlement, so that Redis hardly pays for them. Those of a
+ * gateway that is killed meanwhile are lost: the use is told without a machine and an end user, and is in the rows of keys.
  */
 const partsEveryMs = 1_000;
 
@@ -110,10 +110,12 @@ export class Outbox {
 
   /** Adds a row of usage with its books, and the record of its request. */
   count(usage: UsageRow, request: string | undefined, books: readonly Book[] = []): void {
+    const { day, machine, endUser } = usage;
     const isSpent = spentByOthers(usage, books).every((spent) => this.#spend(spent));
-    const isAdded = this.#add(this.#rows, { ...usage, machine: null, endUser: null });
+    const isAdded = this.#add(this.#rows, nameOfUsage(usage), { usage, parts: { machine: null, endUser: null } });
     if (!isAdded || !isSpent) this.#uncounted += usage.requests;
-    for (const part of partsOf(usage)) this.#add(this.#parts, part);
+    if (machine !== null) this.#add(this.#parts, `${day} ${machine}`, { usage, parts: { ...noParts, machine } });
+    if (endUser !== null) this.#add(this.#parts, `${day} ${endUser}`, { usage, parts: { ...noParts, endUser } });
     if (request === undefined) return;
     if (this.#requests.length < this.#rowsMax) this.#requests.push(request);
     else this.#unrecorded += 1;
@@ -128,11 +130,14 @@ export class Outbox {
   }
 
   /** Adds to the sum of rows with the same parts. False if there are too many sums for another one. */
-  #add(rows: Map<string, UsageRow>, usage: UsageRow): boolean {
-    const name = nameOfUsage(usage);
+  #add(
+    rows: Map<string, UsageRow>,
+    name: string,
+    { usage, parts }: { readonly usage: UsageRow; readonly parts: Partial<UsageRow> },
+  ): boolean {
     const sum = rows.get(name);
     if (sum === undefined && rows.size >= this.#rowsMax) return false;
-    rows.set(name, sum === undefined ? usage : addUsage(sum, usage));
+    rows.set(name, sum === undefined ? { ...usage, ...parts } : addUsage(sum, usage));
     return true;
   }
 

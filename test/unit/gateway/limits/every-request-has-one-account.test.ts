@@ -82,8 +82,7 @@ test("the usage of a request is what its machine says, with the machine, the fir
       durationMs: 200,
     },
   ]);
-  const { answered: _, ...work } = counts;
-  expect(bookedRows()).toContainEqual({ ...noUsage, day: "2026-01-01", machine: "attic", ...work });
+  expect(bookedRows()).toContainEqual(expect.objectContaining({ keyId: "", model: null, machine: "attic", ...counts }));
   const answer = { machine: "attic", firstTokenMs: 100, endedMs: 200, promptTokens: 12, completionTokens: 34 };
   expect(account.facts).toMatchObject({ key: keyId, model: "llama3", outcome: "ok", answer });
 });
