@@ -65,7 +65,14 @@ export async function issueKey(
   };
   const record = keyRecord.parse(withTerms(bare, terms));
   assertNeeds(record);
-  const entry = { at: createdAt, ...actor, action: "issued", key: token.id, name, detail: shownTerms(record) } as const;
+  const entry = {
+    at: createdAt,
+    ...actor,
+    action: "issued",
+    key: token.id,
+    name,
+    detail: { ...shownTerms(record), team: record.team },
+  } as const;
   const newer = newTerms(record).filter(isNew);
   if (newer.length > 0) assertRead(newer, await keys.gateways());
   await keys.issue(record, entry);

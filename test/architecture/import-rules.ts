@@ -382,7 +382,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/gateway/images": 310,
   "services/gateway/jobs": 3_360,
   "services/gateway/keys": 840,
-  "services/gateway/limits": 3_060,
+  "services/gateway/limits": 3_070,
   "services/gateway/members": 400,
   "services/gateway/metrics": 720,
   "services/gateway/openapi": 560,
@@ -407,5 +407,5 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "shared/requests": 650,
   "shared/site": 590,
   "shared/store": 2_530,
-  "shared/usage": 550,
+  "shared/usage": 540,
 };

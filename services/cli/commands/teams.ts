@@ -70,7 +70,7 @@ function teamOptions(isChange: boolean): readonly Option[] {
     ...termOptions(true, bookLimitRows),
     count("own-keys", `the most keys that a member may make${usual(String(keys))}`),
     count("own-days", `the longest time for which such a key is valid, in days${usual(String(days))}`),
-    ...termOptions(true, bookLimitRows, "own-"),
+    ...termOptions(true, bookLimitRows, { begin: "own-", whose: "for each key of a member: " }),
     new Option("--claims <values>", "the values of the OpenID claim that make a member, or none").argParser(
       readBy(
         z

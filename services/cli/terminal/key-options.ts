@@ -59,11 +59,11 @@ function flagOf([name, { option = name }]: (typeof termRows)[number], begin: str
   return begin + option.replaceAll("_", "-");
 }
 
-/**
- * Makes the options of terms: for a new key those that differ from the usual, for a change those that take back too. `begin`
- * stands before their names.
- */
-export function termOptions(isChange: boolean, rows = termRows, begin = ""): readonly Option[] {
+/** The options of terms have the names of the terms, unless something stands before these and their words. */
+const ofKey = { begin: "", whose: "" };
+
+/** Makes the options of terms: for a new key those that differ from the usual, for a change those that take back too. */
+export function termOptions(isChange: boolean, rows = termRows, { begin, whose } = ofKey): readonly Option[] {
   return rows.flatMap((each) => {
     const [flag, [, row]] = [flagOf(each, begin), each];
     if (row.kind === "mark") {
@@ -81,7 +81,7 @@ export function termOptions(isChange: boolean, rows = termRows, begin = ""): rea
     }[kind];
     const form = kind === "machines" ? ", with commas between" : example ? `, such as ${example}` : "";
     const unset = without === "none" || without === "any" ? without : `none for ${without}`;
-    const option = new Option(`--${flag} ${value}`, `${words}${form}, or ${unset}`);
+    const option = new Option(`--${flag} ${value}`, `${whose}${words}${form}, or ${unset}`);
     const read = option.argParser(readByUnless([without, none], schema as z.ZodType<unknown, string>));
     return zero === undefined ? read : [read, new Option(`--no-${flag}`, `${zero}, as with 0`)];
   });
