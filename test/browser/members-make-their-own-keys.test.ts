@@ -52,9 +52,18 @@ describe.skipIf(found.path === undefined)("members at the public port", () => {
     return own;
   }
 
+  /** Leaves the window of a key, which asks first. Its heading has a button with the name "Close" too. */
+  async function leaveKey(own: ConsolePage): Promise<void> {
+    await own.enter("button", "Done");
+    await own.page.getByRole("button", { name: "Cancel" }).and(own.page.locator(":focus")).waitFor();
+    await own.enter("button", "Close");
+    await own.page.getByRole("dialog").waitFor({ state: "detached" });
+  }
+
   test("a member makes a key by keyboard alone, uses it, sees its use, renews and revokes it", async () => {
     const own = await signedIn("anna");
     await own.enter("button", "Make a key");
+    await own.page.getByLabel("Name").and(own.page.locator(":focus")).waitFor();
     await own.page.keyboard.type("my laptop");
     await own.page.keyboard.press("Enter");
     await own.sees(/The key is shown only once/);
@@ -64,8 +73,7 @@ describe.skipIf(found.path === undefined)("members at the public port", () => {
       data: { model: "scripted", messages: [{ role: "user", content: "Hello" }] },
     });
     expect(answer.status()).toBe(200);
-    await own.enter("button", "Done");
-    await own.enter("button", "Close");
+    await leaveKey(own);
     await own.page.getByRole("row", { name: /my laptop.*valid/ }).waitFor();
     await own.enter("link", "Requests");
     await own.page.getByRole("row", { name: /scripted.*ok/ }).waitFor();
@@ -77,8 +85,7 @@ describe.skipIf(found.path === undefined)("members at the public port", () => {
     await own.sees(/The key gets a new secret/);
     await own.enter("button", "New secret");
     await own.sees(/The key is shown only once/);
-    await own.enter("button", "Done");
-    await own.enter("button", "Close");
+    await leaveKey(own);
     await own.enter("button", "Revoke");
     await own.sees(/It cannot be undone/);
     await own.enter("button", "Revoke");
