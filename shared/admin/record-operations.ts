@@ -153,7 +153,6 @@ export const recordOperations = {
     refusals: ["key_not_found"],
     async run({ query }, { usage, keys, clock, ...site }) {
       const { by, key, team, person } = query;
-      const keyIds = key === undefined ? undefined : await findKeys(key, keys);
       const toldApart: readonly string[] = by === undefined ? holderParts : by === "user" ? ["key"] : [];
       const wrong = holderParts.find((each) => query[each] !== undefined && !toldApart.includes(each));
       if (wrong !== undefined)
@@ -161,6 +160,7 @@ export const recordOperations = {
           message: `Invalid value for 'by': rows of ${by}s do not name the ${wrong}; leave out '${wrong}'.`,
           param: "by",
         });
+      const keyIds = key === undefined ? undefined : await findKeys(key, keys);
       const days = usageDays(query, clock.wall());
       const { rows, unread } = await (by === undefined ? usage.read(days) : readUsageBy(by, usage, days));
       const asked = rows.filter(

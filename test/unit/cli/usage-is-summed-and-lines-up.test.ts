@@ -267,7 +267,7 @@ test.each([
   [["--by", "machine,model"], "can combine machine with day alone"],
   [["--by", "user,machine"], "can combine user with key and day alone"],
   [["--by", "team,user"], "can combine user with key and day alone"],
-  [["--by", "machine", "--key", "alice"], "rows of machines tell no keys apart; leave out 'key'"],
+  [["--by", "machine", "--key", "alice"], "rows of machines do not name the key; leave out 'key'"],
   [["--days", "0"], "from 1 to 400"],
   [["--days", "401"], "from 1 to 400"],
   [["--days", "3", "--from", "2026-01-01"], "'--days <count>' cannot be used with option '--from <day>'"],
