@@ -10,7 +10,6 @@ import {
   amountsOf,
   type BudgetUnit,
   budgetPeriodAt,
-  budgetsOf,
   endOfPeriod,
   judgingBudgets,
   noAmounts,
@@ -199,18 +198,20 @@ function demandOf(demand: Demand, wallMs: number) {
   const [needed, wanted] = [neededOf(demand), amountsOf(tokens, demand)];
   const judged = books.map((book) => {
     const limits = judgingLimits(demand, book.limits);
-    const budgets = budgetsIn({ id: book.id, limits }, rate, wallMs).map((each) => ({
-      ...each,
-      needed: needed[each.unit],
-      wanted: wanted[each.unit],
-    }));
-    return { ...ratesOf({ id: book.id, limits }), concurrency: limits.concurrency, budgets: some(budgets) };
+    const budgets = budgetsIn({ id: book.id, limits }, rate, wallMs);
+    const all = budgets.map(({ unit, limit, spentAt: at }) => [unit, limit, at, needed[unit], wanted[unit]]);
+    return listed(...ratesIn({ id: book.id, limits }), limits.concurrency, some(all));
   });
   return { seat, tokens, needed: needed.tokens, books: judged };
 }
 
-function ratesOf({ id, limits: { requestsPerMinute, tokensPerMinute } }: Pick<Book, "id" | "limits">) {
-  return { id, requestsPerMinute, tokensPerMinute };
+/** Returns a list for the script, in which what is absent is false. */
+function listed(...values: readonly unknown[]): readonly unknown[] {
+  return values.map((value) => value ?? false);
+}
+
+function ratesIn({ id, limits: { requestsPerMinute, tokensPerMinute } }: Pick<Book, "id" | "limits">) {
+  return [id, requestsPerMinute, tokensPerMinute] as const;
 }
 
 /** Returns the budgets of a book that judge a request. */
@@ -224,15 +225,14 @@ function budgetsIn({ id, limits }: Pick<Book, "id" | "limits">, rate: Demand["ra
 function changesOfEnd({ reservation: { held, seat }, ran, usedTokens }: Settled) {
   return held.map(({ book, tokens, reserved }) => {
     const change = changeOf({ book, requests: ran ? 0 : -1, tokens: (ran ? usedTokens : 0) - tokens });
-    const budgets = budgetsOf(book.limits).map(({ unit }) => [unit, reserved[unit]]);
-    return needsSeat(book)
-      ? { ...change, seat, reserved: budgets.length === 0 ? undefined : Object.fromEntries(budgets) }
-      : change;
+    const { budget, spend } = book.limits;
+    const [tokensHeld, moneyHeld] = [budget && reserved.tokens, spend && reserved.money];
+    return needsSeat(book) ? listed(...change, seat, tokensHeld, moneyHeld) : change;
   });
 }
 
 function changeOf({ book, requests, tokens }: Charge) {
-  return { ...ratesOf(book), requests, tokens };
+  return listed(...ratesIn(book), requests, tokens);
 }
 
 function growthOf(growth: Growth, wallMs: number) {
@@ -242,7 +242,7 @@ function growthOf(growth: Growth, wallMs: number) {
     const budgets = budgetsIn(book, rate, wallMs).map((each) => {
       return { ...each, held: reserved[each.unit], wanted: wanted[each.unit] };
     });
-    return { ...ratesOf(book), tokens, budgets: some(budgets) };
+    return { id: book.id, tokensPerMinute: book.limits.tokensPerMinute, tokens, budgets: some(budgets) };
   });
   return { seat, books, wanted: wanted.tokens };
 }

@@ -88,7 +88,7 @@ local function seatAnswer(answer, books)
   local before = call("GET", at)
   if before and not answer.isResumed then return end
   if before then
-    for _, id in ipairs(books or none) do free(id, before, unknown, true) end
+    for _, id in ipairs(books or none) do freeUnknown(id, before) end
   end
   call("SET", at, answer.seat, "PX", ${seatedForMs})
 end
@@ -142,10 +142,10 @@ end
 if isMissing then return { 0, {}, {} } end
 if sequence > booked then
   for _, each in ipairs(settlement.changes or none) do
-    local requestsLimit, tokensLimit = each.requestsPerMinute, each.tokensPerMinute
-    change(each.id, "requests", requestsLimit, requestsLimit, each.requests)
-    change(each.id, "tokens", tokensLimit, math.huge, each.tokens)
-    if each.seat then free(each.id, each.seat, each.reserved) end
+    local id, requestsLimit, tokensLimit, requests, tokens, seat, tokensHeld, moneyHeld = unpack(each)
+    change(id, "requests", requestsLimit, requestsLimit, requests)
+    change(id, "tokens", tokensLimit, math.huge, tokens)
+    if seat then free(id, seat, tokensHeld, moneyHeld) end
   end
   if settlement.spent then count(settlement, 1) end
   if settlement.running or settlement.over then
