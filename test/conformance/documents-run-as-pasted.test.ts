@@ -35,7 +35,7 @@ const elsewhere: readonly (readonly [RegExp, string])[] = [
   [/: npm install --no-save node-llama-cpp/, "test/engine runs GGUF files with the engine that it installs"],
   [/: npm start -- --public|: echo "https|: curl --insecure|: scp/, "system/a-machine-joins-in-one-line-and-works"],
   [/: trunkline status --watch/, "it goes on until Ctrl-C; unit/cli and system/operators-see-their-fleet show it"],
-  [/: TRUNKLINE_KEY=trunkline_…/, "npm run test:clients; the key is a placeholder"],
+  [/: npx -y https:/, "browser/a-member-logs-in-on-a-computer; the host is a placeholder"],
   [/: trunkline keys rotate|: curl -H "Authorization/, "it names a key; system/the-story-of-a-key does both"],
   [/: trunkline agent install/, "unit/cli/service; it makes a service of the host"],
   [/models-in-memory/, "system tests of pulls and keeps; it needs a model server that pulls"],
