@@ -382,7 +382,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/gateway/images": 310,
   "services/gateway/jobs": 3_360,
   "services/gateway/keys": 840,
-  "services/gateway/limits": 3_080,
+  "services/gateway/limits": 3_090,
   "services/gateway/members": 400,
   "services/gateway/metrics": 720,
   "services/gateway/openapi": 560,

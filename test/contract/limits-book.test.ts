@@ -183,17 +183,17 @@ describe("limits of several gateways in Redis", () => {
   test("the kept sum of many reservations is exact, heals after another version has changed seats, and is counted anew in time", async () => {
     const redis = await openOne();
     const book = bookOn(redis);
-    const demand = demandOf({ budget: { tokens: 1_000, per: "day" }, spend: { millionths: 5_000, per: "day" } });
+    const demand = demandOf({ budget: { tokens: 2_000, per: "day" }, spend: { millionths: 5_000, per: "day" } });
     const rate = { fixed: 0, perMillion: 1_000_000 };
     const ask = async (tokens = 10) => reservationOf(await admissionOf(book, { ...demand(tokens), rate }));
     const held: Reservation[] = [];
-    for (let each = 0; each < 40; each += 1) held.push(await ask());
+    for (let each = 0; each < 100; each += 1) held.push(await ask());
     const [{ id }] = demand().books as [Book];
     const sums = async () => (await redis.run("look", (each) => each.hget(`limits:${id}`, "reserved"))) ?? "";
-    expect(await sums()).toMatch(/^40 \d+ 400 400$/);
+    expect(await sums()).toMatch(/^100 \d+ 1000 1000$/);
     const ended = held.splice(0, 10).map((reservation) => ({ reservation, ran: true, usedTokens: 0, usedMoney: 0 }));
     await book.settle(settlementOf({ gateway: newToken(), ended }));
-    expect(await sums()).toMatch(/^30 \d+ 300 300$/);
+    expect(await sums()).toMatch(/^90 \d+ 900 900$/);
     const [seat = ""] = held.splice(0, 1).map((each) => each.seat);
     await redis.run("free a seat as version 0.2.0 does", (each) =>
       each
@@ -204,12 +204,12 @@ describe("limits of several gateways in Redis", () => {
         .exec(),
     );
     held.push(await ask());
-    expect(await sums()).toMatch(/^30 \d+ 300 300$/);
+    expect(await sums()).toMatch(/^90 \d+ 900 900$/);
     const setSums = (text: string) => redis.run("set the sum", (each) => each.hset(`limits:${id}`, "reserved", text));
-    await setSums(`30 ${Date.now()} 995 300`);
+    await setSums(`90 ${Date.now()} 1995 900`);
     expect(heldOf(await ask()).budgetTokens).toBe(5);
-    await setSums(`31 ${Date.now() - 11_000} 999 300`);
-    expect(heldOf(await ask(2_000)).budgetTokens).toBe(695);
+    await setSums(`91 ${Date.now() - 11_000} 1999 900`);
+    expect(heldOf(await ask(2_000)).budgetTokens).toBe(1_095);
   });
 
   test("an end that comes twice in different settlements frees one seat and one reservation", async () => {

@@ -6,7 +6,7 @@ export const keptForMs = 24 * 3_600_000;
 /** The lifetime of a book's buckets is extended this often while they change. */
 const extendedEveryMs = 600_000;
 /** The reservations of so few seats are summed up each time. The sum of more is kept, and counted anew after a while. */
-const fewSeats = 16;
+const fewSeats = 64;
 const summedForMs = 10_000;
 
 /**
@@ -172,16 +172,6 @@ end
 
 local function extend(what, id) call("PEXPIRE", prefix .. what .. id, ${keptForMs}) end
 
--- Reserves at least so much of a budget for a seat.
-local function reserve(id, seat, unit, amount, isNew)
-  local name, all = prefix .. reservationsAt[unit] .. id, reservedOf(id, unit)
-  local held = not isNew and call("HGET", name, seat) or 0
-  local more = max(0, amount - held)
-  call("HSET", name, seat, held + more)
-  if not isNew or not all.any then extend(reservationsAt[unit], id) end
-  all.any, all.sum = true, all.sum + more
-end
-
 local function spentOf(spentAt)
   spendings[spentAt] = spendings[spentAt] or tonumber(call("GET", prefix .. spentAt) or 0)
   return spendings[spentAt]
@@ -190,6 +180,16 @@ end
 
 /** Takes seats again, each with at least what it has reserved. */
 export const renewLua = `
+-- Reserves at least so much of a budget for a seat.
+local function reserve(id, seat, unit, amount)
+  local name, all = prefix .. reservationsAt[unit] .. id, reservedOf(id, unit)
+  local held = call("HGET", name, seat) or 0
+  local more = max(0, amount - held)
+  call("HSET", name, seat, held + more)
+  extend(reservationsAt[unit], id)
+  all.any, all.sum = true, all.sum + more
+end
+
 local function renew(id, seat, livesMs, budgets)
   local its = seatsOf(id)
   its.taken = its.taken + call("ZADD", prefix .. "seats:" .. id, nowMs + livesMs, seat)
@@ -245,8 +245,11 @@ local function take(demand, book, found, livesMs)
     its.taken = its.taken + 1
   end
   for _, budget in ipairs(budgets or none) do
-    budget[8] = min(budget[5], budget[7])
-    reserve(id, demand.seat, budget[1], budget[8], true)
+    local unit, held = budget[1], min(budget[5], budget[7])
+    local all = its.reserved[unit]
+    call("HSET", prefix .. reservationsAt[unit] .. id, demand.seat, held)
+    if not all.any then extend(reservationsAt[unit], id) end
+    all.any, all.sum, budget[8] = true, all.sum + held, held
   end
 end
 
