@@ -389,7 +389,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/gateway/operations": 2_320,
   "services/gateway/people": 380,
   "services/gateway/placing": 260,
-  "services/gateway/requests": 4_180,
+  "services/gateway/requests": 4_190,
   "services/gateway/routing": 2_800,
   "services/gateway/tunnels": 1_510,
   "shared/admin": 2_640,

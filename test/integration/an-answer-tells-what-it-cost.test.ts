@@ -99,6 +99,22 @@ test("an answer that is asked for again by its Idempotency-Key costs once", asyn
   expect(await operator.booked(record.id)).toMatchObject({ requests: 1, cost: 3_000_015 });
 });
 
+test("an answer that is asked for again goes on to its end where its key has less left than a request costs", async () => {
+  await price({ output: 5_000_000, request: 4_000_000 });
+  const { endpoint, record } = await gateway.issue({ limits: { spend: { millionths: 5_000_000, per: "day" } } });
+  const asked = { ...says("/script tokens=40 delay_ms=20"), stream: true };
+  const ask = (signal?: AbortSignal) =>
+    endpoint.post("/chat/completions", asked, { headers: { "idempotency-key": "again" }, signal });
+  const leaving = new AbortController();
+  await ask(leaving.signal);
+  leaving.abort();
+  const text = await (await ask()).text();
+  expect(text).toContain("token-39 ");
+  expect(text).not.toContain("x-trunkline-limit");
+  const isWhole = ({ completionTokens }: { completionTokens: number }) => completionTokens >= 40;
+  expect(await operator.booked(record.id, isWhole)).toMatchObject({ requests: 1, cost: 4_000_000 + 5 * 40 });
+});
+
 test("an answer of a model without a price tells no cost, and costs nothing", async () => {
   await removePrice("script*", means());
   const { client, record } = await newcomer();

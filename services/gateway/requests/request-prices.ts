@@ -1,10 +1,12 @@
 import { costOf, type MoneyRate, type PricedSize, type PricedUse } from "#shared/prices/cost.ts";
-import type { Prices } from "#shared/prices/price-terms.ts";
+import { type Prices, priceTermNames } from "#shared/prices/price-terms.ts";
 import type { PriceTable } from "#shared/prices/price-table.ts";
 import type { ModelTarget } from "../routing/job-placements.ts";
 
 interface PricedRequest {
   readonly promptTokens: number;
+  /** Zero for an answer that is resumed, whose request has paid. */
+  readonly requests?: 0 | 1;
   readonly targets: readonly ModelTarget[];
   readonly size?: PricedSize | undefined;
 }
@@ -25,9 +27,12 @@ export class RequestPrices implements MoneyRate {
   readonly #table: PriceTable;
   readonly #size: PricedSize;
 
-  constructor(table: PriceTable, all: readonly Prices[], { promptTokens, size = noSize }: PricedRequest) {
-    const use = { ...size, promptTokens, cachedTokens: 0, completionTokens: 0, requests: 1 };
-    this.fixed = Math.max(...all.map((prices) => costOf(prices, use)));
+  constructor(table: PriceTable, all: readonly Prices[], { promptTokens, requests = 1, size = noSize }: PricedRequest) {
+    const use = { ...size, promptTokens, completionTokens: 0, requests };
+    const costs = [0, promptTokens].flatMap((cachedTokens) =>
+      all.map((each) => costOf(each, { ...use, cachedTokens })),
+    );
+    this.fixed = Math.max(...costs);
     this.perMillion = Math.max(...all.map(({ output = 0 }) => output));
     this.#table = table;
     this.#size = size;
@@ -42,9 +47,10 @@ export class RequestPrices implements MoneyRate {
   }
 }
 
-/** Returns the prices that hold for a request from now on; undefined if none of its targets has one. */
+/** Returns the prices that hold for a request from now on; undefined if none of its targets has one above zero. */
 export function pricesOf(request: PricedRequest, table: PriceTable): RequestPrices | undefined {
   if (table.isEmpty) return undefined;
   const prices = request.targets.flatMap(({ modelId, external }) => table.find(modelId, external === true) ?? []);
-  return prices.length === 0 ? undefined : new RequestPrices(table, prices, request);
+  const isFree = prices.every((each) => priceTermNames.every((term) => !each[term]));
+  return isFree ? undefined : new RequestPrices(table, prices, request);
 }

@@ -91,7 +91,7 @@ export async function resumeAnswer(
   take(exchange, { ...asked, body: new Uint8Array() }, dependencies);
   leaving.signal.throwIfAborted();
   const { targets } = request.work;
-  request.resumes(asked.ceiling, pricesOf({ promptTokens: 0, targets }, dependencies.prices.table));
+  request.resumes(asked.ceiling, pricesOf({ promptTokens: 0, requests: 0, targets }, dependencies.prices.table));
   const isNumbered = resumesAnswer(headers) || (asked.stream && asksResumable(headers));
   if (isNumbered) reply.header(resumableHeader, "1");
   const run = async (signal: AbortSignal): Promise<void> => {

@@ -42,6 +42,8 @@ describe("the prices of a request", () => {
     { name: "large", input: 1_000_000, output: 300 },
     { name: "large external", input: 5_000_000, output: 1 },
     { name: "whisper", second: 100 },
+    { name: "recalled", input: 1_000_000, cached: 9_000_000 },
+    { name: "given", input: 0, output: 0 },
   ]);
   const targets = (...models: string[]) =>
     models.map((name) => {
@@ -55,8 +57,14 @@ describe("the prices of a request", () => {
     expect(rate("small", "large")).toMatchObject({ fixed: 10, perMillion: 400 });
     expect(rate("large external", "small")).toMatchObject({ fixed: 50, perMillion: 400 });
     expect(rate("free", "small")).toMatchObject({ fixed: 8, perMillion: 400 });
+    expect(rate("recalled")).toMatchObject({ fixed: 90, perMillion: 0 });
     expect(rate("free")).toBeUndefined();
     expect(pricesOf({ promptTokens: 10, targets: targets("small") }, new PriceTable([]))).toBeUndefined();
+  });
+
+  test("a model with prices of zero is free, so that no budget in money stops it", () => {
+    expect(pricesOf({ promptTokens: 10, targets: targets("given", "free") }, table)).toBeUndefined();
+    expect(pricesOf({ promptTokens: 10, targets: targets("given", "small") }, table)?.perMillion).toBe(400);
   });
 
   test("an answer costs what its own model costs where it ran", () => {
