@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { teamName } from "./identifiers.ts";
+import { teamName, tokenText } from "./identifiers.ts";
 
 /**
  * The agreement by which `trunkline login` gets a key (RFC 8252, RFC 7636). The command opens the page `loginPath` with a
@@ -33,7 +33,7 @@ export const loginWish = bound.extend({
 });
 export type LoginWish = Readonly<z.infer<typeof loginWish>>;
 
-export const loginProof = bound.extend({ code: z.string().max(100), verifier: secretText });
+export const loginProof = bound.extend({ code: z.string().regex(tokenText), verifier: secretText });
 export type LoginProof = Readonly<z.infer<typeof loginProof>>;
 
 /** The key of a login, among what the site says of each new key. */

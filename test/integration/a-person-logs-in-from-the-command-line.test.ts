@@ -49,7 +49,7 @@ async function memberAndSite() {
   /** What the page does once a member confirms: returns the address to which it sends the browser. */
   const confirm = (page: string): Promise<string> => {
     const { port, ...fields } = Object.fromEntries(new URL(page).searchParams);
-    return allowLogin(loginWish.parse({ team: "research", ...fields, port: Number(port) }), ada, codes);
+    return allowLogin(loginWish.parse({ team: "research", ...fields, port: Number(port) }), ada, { ...store, codes });
   };
   const answer = async (page: string): Promise<string> => textAt(await confirm(page));
   /** Runs `trunkline login`, and plays the browser that opens its address. */
@@ -72,7 +72,7 @@ async function memberAndSite() {
   };
   const run = (...args: string[]) => trunklineHere(args, environment);
   const live = async () => (await store.keys.list()).filter(({ revokedAt }) => revokedAt === undefined);
-  return { site, clock, environment, confirm, login, run, live, file };
+  return { site, clock, codes, environment, confirm, login, run, live, file };
 }
 
 const textAt = async (url: string): Promise<string> => (await fetch(url)).text();
@@ -111,7 +111,7 @@ test("a login is answered only by the browser that brings its state to its port,
 });
 
 test("a code is good once, for a minute, and for the login alone that it was made for", async () => {
-  const { site, clock, confirm, live } = await memberAndSite();
+  const { site, clock, codes, confirm, live } = await memberAndSite();
   const [state, verifier] = [randomBytes(32).toString("base64url"), randomBytes(32).toString("base64url")];
   const fresh = async () => {
     const challenge = hash("sha256", verifier, "base64url");
@@ -136,6 +136,13 @@ test("a code is good once, for a minute, and for the login alone that it was mad
   expect(await redeem({ verifier: "v".repeat(43) })).toEqual(foreign);
   expect(await redeem({ state: "s".repeat(43) })).toEqual(foreign);
   expect(await redeem({ port: 5_001 })).toEqual(foreign);
+  // A writer of the store names another person in the record of a login of their own.
+  const altered = await fresh();
+  const at = { keyId: `login-${altered.slice(-2)}`, name: altered };
+  const held = await codes.put(at, { owner: "", digest: "" }, { from: "nobody", forMs: 1 });
+  const { owner: from = "", digest = "" } = held ?? {};
+  await codes.put(at, { owner: from.replace(ada, "b".repeat(64)), digest }, { from, forMs: 60_000 });
+  expect(await redeem({ code: altered })).toEqual(foreign);
   const code = await fresh();
   expect(await redeem({ code })).toBe(true);
   expect(await redeem({ code })).toEqual(expect.objectContaining(refusal("was used before")));

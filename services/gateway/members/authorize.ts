@@ -49,23 +49,32 @@ interface LoginParts {
  * Allows a login to get a key of this member. Returns where the browser goes: to the computer that it runs on, with a code
  * that is good once, for `loginCodeMs`, for whoever knows the port, the state and the verifier of the login.
  */
-export async function allowLogin(wish: LoginWish, person: string, codes: IdempotencyRecords): Promise<string> {
+export async function allowLogin(
+  wish: LoginWish,
+  person: string,
+  { codes, peppers }: Pick<LoginParts, "codes" | "peppers">,
+): Promise<string> {
   const { port, state, team, computer } = wish;
   const code = newToken();
   const owner = JSON.stringify({ person, team, computer } satisfies AllowedLogin);
-  await codes.put(nameOf(code), { owner, digest: boundTo(wish) }, { forMs: loginCodeMs });
+  const digest = peppers.current.signChallenge(boundTo(`${code} ${owner}`, wish));
+  await codes.put(nameOf(code), { owner, digest }, { forMs: loginCodeMs });
   return `http://127.0.0.1:${port}/?${new URLSearchParams({ code, state }).toString()}`;
 }
 
 /** Returns what a code allows, for exactly one call with the parts of its login. */
-async function takeCode({ code, verifier, ...bound }: LoginProof, codes: IdempotencyRecords): Promise<AllowedLogin> {
-  const digest = boundTo({ ...bound, challenge: hash("sha256", verifier, "base64url") });
+async function takeCode(
+  { code, verifier, ...bound }: LoginProof,
+  { codes, peppers }: Pick<LoginParts, "codes" | "peppers">,
+): Promise<AllowedLogin> {
   // No record has this owner, so that this reads one and changes none.
   const held = await codes.put(nameOf(code), { owner: "", digest: "" }, { from: "nobody", forMs: loginCodeMs });
   if (held === undefined) throw codeRefused(`is older than ${loginCodeMs / 1_000} s (loginCodeMs), or of another site`);
-  if (![digest, used].includes(held.digest)) throw codeRefused("belongs to another login");
-  const mine = { owner: newToken(), digest: used };
   const { owner: from } = held;
+  const challenge = hash("sha256", verifier, "base64url");
+  const signatures = peppers.challengeSignatures(boundTo(`${code} ${from}`, { ...bound, challenge }));
+  if (![...signatures, used].includes(held.digest)) throw codeRefused("belongs to another login");
+  const mine = { owner: newToken(), digest: used };
   const taken = held.digest === used ? held : await codes.put(nameOf(code), mine, { from, forMs: loginCodeMs });
   if (taken?.owner !== mine.owner) throw codeRefused("was used before");
   return allowed.parse(jsonIn(from));
@@ -78,8 +87,9 @@ function nameOf(code: string) {
   return { keyId: `login-${code.slice(-2)}`, name: code };
 }
 
-function boundTo({ port, state, challenge }: Pick<LoginWish, "port" | "state" | "challenge">): string {
-  return hash("sha256", `${port} ${state} ${challenge}`);
+/** Returns what is signed under the pepper for a code, so that a writer of the store makes none. */
+function boundTo(allows: string, { port, state, challenge }: Pick<LoginWish, "port" | "state" | "challenge">): string {
+  return `login ${port} ${state} ${challenge} ${allows}`;
 }
 
 function codeRefused(reason: string): Fault {
@@ -89,12 +99,12 @@ function codeRefused(reason: string): Fault {
 
 /** Mounts what `trunkline login` and `trunkline logout` ask for. Neither has a session. */
 export function loginRoutes(server: FastifyInstance, parts: LoginParts): void {
-  const { codes, keys, peppers, badKeys, clock, log, makeKey } = parts;
+  const { keys, peppers, badKeys, clock, log, makeKey } = parts;
   const mount = async (scope: FastifyInstance): Promise<void> => {
     boundBodies(scope, { log, bodyBytesMax: loginBodyBytesMax, bodyLimitName: "loginBodyBytesMax" });
     scope.addHook("onRequest", async (_, reply) => void reply.header("cache-control", "no-store"));
     scope.post(loginKeyPath.slice(loginPath.length), async (request) =>
-      makeKey(await takeCode(readBody(loginProof, request), codes), request),
+      makeKey(await takeCode(readBody(loginProof, request), parts), request),
     );
     scope.post(loginEndPath.slice(loginPath.length), async (request) => {
       const parsed = parseKeyToken(readBody(z.strictObject({ key: z.string() }), request).key);

@@ -76,7 +76,7 @@ function siteOf(
     ...parts,
     member,
     actor: { by, request: request.id },
-    allowLogin: (wish) => allowLogin(wish, member.person.name, parts.codes),
+    allowLogin: (wish) => allowLogin(wish, member.person.name, parts),
     address: request.ip,
     baseUrl: `${parts.publicUrl}/v1`,
     version: packageJson.version,
