@@ -38,7 +38,8 @@ export async function signedIn(proved: ProvedPerson, dependencies: TeamDependenc
   const id = personIdOf(issuer, subject);
   const email = personRecord.shape.email.safeParse(proved.email).data;
   const held = new Set(claims);
-  const plain = called.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, "").slice(0, 100);
+  // The cut may leave half of a character, which goes too.
+  const plain = called.slice(0, 100).replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, "");
   const told = { called: plain || printOf(id), email, claims: [] as string[] };
   const { record } = await replacePerson(id, "person_signed_in", dependencies, async (before, at) => {
     if (before?.disabledAt !== undefined) return before;
@@ -77,12 +78,13 @@ export async function signedIn(proved: ProvedPerson, dependencies: TeamDependenc
  * have an account at a public provider.
  */
 export async function isExpected(
-  { issuer, subject, email = "", claims }: ProvedPerson,
+  { issuer, subject, email: told = "", claims }: ProvedPerson,
   { people, teams }: Pick<TeamDependencies, "people" | "teams">,
 ): Promise<boolean> {
   if ((await people.find(personIdOf(issuer, subject))) !== undefined) return true;
+  const [email, held] = [told.toLowerCase(), new Set(claims)];
   const all = await teams.list();
-  return all.some((team) => team.invited.includes(email) || team.claims.some((value) => claims.includes(value)));
+  return all.some((team) => team.invited.includes(email) || team.claims.some((value) => held.has(value)));
 }
 
 /** Sets the limits of a person for every gateway. An omitted limit stays as it is; null takes it away. */

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { adminApi } from "#shared/admin/admin-api.ts";
 import { memberOperations } from "#shared/admin/member-operations.ts";
 import type { AdminOperation } from "#shared/admin/operation.ts";
+import { changeKey } from "#shared/records/change-key.ts";
 import { enablePerson } from "#shared/records/change-person.ts";
 import { personIdOf } from "#shared/records/person-record.ts";
 import { createLog } from "#shared/process/log.ts";
@@ -254,6 +255,27 @@ test("a member has no more keys at once than the team allows, also when they are
   expect(json.data.filter(({ state }: { state: string }) => state === "valid").length).toBeLessThanOrEqual(3);
 });
 
+test("a key that is stored late, as by a gateway whose clock is behind, is not one more than the team allows", async () => {
+  people.claims.set("cleo", { groups: ["research"] });
+  const cookie = await memberCookie("cleo");
+  const make = async () => (await send("POST", `${api}/keys`, { cookie, body: { name: "x" } })).status;
+  expect([await make(), await make()]).toEqual([201, 201]);
+  const [begun, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const { keys } = site.store;
+  const issue = keys.issue.bind(keys);
+  const held = vi.spyOn(keys, "issue").mockImplementationOnce(async (...given) => {
+    begun.resolve();
+    await goOn.promise;
+    return issue(...given);
+  });
+  onTestFinished(() => held.mockRestore());
+  const late = make();
+  await begun.promise;
+  expect(await make()).toBe(201);
+  goOn.resolve();
+  expect(await late).toBe(409);
+});
+
 test.each([
   ["a list without a team or a role", ["guests"]],
   ["an object", { research: "research" }],
@@ -284,6 +306,31 @@ test("the session of a person who is disabled ends at once, and they get no othe
   await enablePerson(personIdOf(people.issuer, "gina"), false, by);
   expect((await send("GET", `${api}/me`, { cookie })).status).toBe(401);
   expect((await signInAt("public", "gina")).at).toBe("/console#refused=no_role");
+  people.claims.set("gina", { groups: ["staff", "ops"] });
+  expect((await signInAt("operations", "gina")).at).toBe("/console#refused=no_role");
+});
+
+test("a key for models that an admin disables keeps its person out of no console", async () => {
+  people.claims.set("mona", { groups: ["research", "ops"] });
+  const cookie = await memberCookie("mona");
+  const { id } = (await send("POST", `${api}/keys`, { cookie, body: { name: "x" } })).json;
+  await changeKey(id, { action: "disabled" }, { ...site.store, actor: { by: "the operator" } });
+  expect((await signInAt("operations", "mona")).at).toBe("/console");
+});
+
+test("an invited address has no case, and a name that is cut between two halves of a character is taken", async () => {
+  await addTeam(site.store, "guests", { invited: ["kim@example.org"] });
+  people.claims.set("kim", { email: "Kim@Example.org", email_verified: true });
+  const { json } = await send("GET", `${api}/me`, { cookie: await memberCookie("kim") });
+  expect(json.teams).toMatchObject([{ team: "guests" }]);
+  people.claims.set("lea", { groups: ["research"], email: `${"l".repeat(99)}\u{1f600}@example.org` });
+  await memberCookie("lea");
+});
+
+test("a cookie behind a space that browsers do not know as one is no cookie of a member", async () => {
+  const cookie = await memberCookie("anna");
+  expect((await send("GET", `${api}/me`, { cookie: `a=b;\u00a0${cookie}` })).status).toBe(401);
+  expect((await send("GET", `${api}/me`, { cookie: `a=b;\t ${cookie}` })).status).toBe(200);
 });
 
 test("a member signs out here, or in all browsers, and leaves the sessions of others", async () => {

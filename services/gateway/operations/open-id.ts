@@ -195,8 +195,8 @@ export function printOf(digest: string): string {
 /** Returns the digest of a person, and their name: what the provider calls them, and their print. */
 function identityOf(issuer: string, claims: client.IDToken): Pick<Proved, "digest" | "name"> {
   const plain = calledIn(claims)
-    .replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, "")
-    .slice(0, 60);
+    .slice(0, 60)
+    .replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, "");
   const digest = hash("sha256", `${issuer} ${claims.sub}`);
   return { digest, name: plain + printOf(digest) };
 }

@@ -103,9 +103,12 @@ export const sessionCookie = "trunkline_session";
 /** A header that no form and no link can send. */
 const consoleHeader = "x-trunkline-console";
 
-/** Returns a cookie of a request. Undefined if there is none. */
+/**
+ * Returns a cookie of a request. Undefined if there is none. Only spaces and tabs are cut off: a browser takes another
+ * space before `__Host-` as a part of the name, and then any host of the domain may set the cookie.
+ */
 export function cookieIn(request: FastifyRequest, name: string): string | undefined {
-  const fields = request.headers.cookie?.split(";").map((field) => field.trim()) ?? [];
+  const fields = request.headers.cookie?.split(/;[ \t]*/) ?? [];
   const [found] = fields.filter((field) => field.startsWith(`${name}=`));
   return found?.slice(name.length + 1) || undefined;
 }

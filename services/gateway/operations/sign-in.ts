@@ -3,6 +3,7 @@ import { z } from "zod";
 import { Fault } from "#shared/fault/fault.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import type { KeyStore } from "#shared/records/key-store.ts";
+import type { PersonStore } from "#shared/records/person-record.ts";
 import {
   findSession,
   holderOf,
@@ -36,6 +37,7 @@ const body = z.strictObject({
 interface SignInParts extends AdminProof {
   /** Stores the keys of people who sign in by OpenID. */
   readonly written: KeyStore;
+  readonly people: Pick<PersonStore, "find">;
   readonly openId: OpenId | undefined;
   readonly addresses: () => { readonly consoleUrl: string };
   readonly log: Pick<Log, "info">;

@@ -156,6 +156,7 @@ export class AdminOnStore {
     const addresses = () => ownAddresses;
     sessionRoutes(this.server, {
       written: keys,
+      people: { find: async () => undefined },
       openId: openId && new OpenId(openId, { peppers, usedStates: new OwnIdempotencyRecords(clock), clock, log }),
       keys,
       sessions,
