@@ -5,7 +5,7 @@ import { redisSignInsAt } from "#shared/store/session-stores.ts";
 import type { SqlTags, StateDatabase } from "#shared/store/state-database.ts";
 import type { RedisConnection } from "#shared/process/redis-connection.ts";
 import { isOfKey } from "./limits/budgets.ts";
-import { keptForMs } from "./limits/decisions-lua.ts";
+import { keptForMs } from "./limits/book-lua.ts";
 import { spentKeptForMs } from "./limits/settlement-lua.ts";
 
 const namesPerPage = 500;

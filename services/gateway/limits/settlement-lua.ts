@@ -1,6 +1,7 @@
 import { redisRequestsAt } from "#shared/requests/request-records.ts";
 import { redisUsageDaysAt, usageKeptDays } from "#shared/usage/usage.ts";
-import { admitLua, bucketsAndSeatsLua, growLua, renewLua } from "./decisions-lua.ts";
+import { bucketsAndSeatsLua } from "./book-lua.ts";
+import { admitLua, growLua, renewLua } from "./decisions-lua.ts";
 
 /** The settings of the script. They are a part of its text, so that no settlement repeats them. */
 interface SettlementTerms {

@@ -48,7 +48,6 @@ const renewMs = 5_000;
 const retryMs = 1_000;
 /** The interval at which the book is told what requests under way used so far. */
 const runningMs = 100;
-
 /** The attempts within which other gateways find the book again after an outage. */
 const othersBackWithin = 3;
 
@@ -57,9 +56,8 @@ const othersBackWithin = 3;
  * demands of the turn, which find the seat and the budget free. Requests that got none wait a moment and are sent together.
  * A settlement that fails is sent again with its number and counts, and is booked once. Its seats are those of the new attempt.
  *
- * While the book does not answer, new ends are added up, and one attempt a second tries the settlements that were sent
- * before. Once the book answers, the rest follows at once. Commands of one connection are executed in order, so no later
- * request is admitted before the book knows what this gateway granted meanwhile.
+ * While the book does not answer, new ends are added up, and one attempt a second tries what was sent before. Once it answers, the
+ * rest follows. Commands of one connection run in order, so that the book knows what was granted meanwhile before it admits more.
  */
 export class Settlements {
   readonly #options: Required<Omit<SettlementsOptions, "rowsMax">>;

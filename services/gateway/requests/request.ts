@@ -24,12 +24,7 @@ export interface RequestParts extends SettleParts {
   readonly early?: EarlyLimits | undefined;
 }
 
-interface OpenedRequest {
-  readonly id: string;
-  readonly key: KeyRecord;
-  readonly books: readonly Book[];
-  readonly from: RequestSender;
-  readonly leaving: AbortController;
+interface OpenedRequest extends Pick<ModelRequest, "id" | "key" | "books" | "from" | "leaving"> {
   readonly arrivedAtMs?: number;
 }
 
