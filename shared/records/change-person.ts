@@ -109,7 +109,7 @@ export async function enablePerson(
   const changed = await replacePerson(id, `person_${action}`, dependencies, async (before, at) => {
     const { disabledAt, ...record } = known(id, before);
     if (isEnabled === (disabledAt === undefined)) return known(id, before);
-    return isEnabled ? record : { ...record, disabledAt: at };
+    return { ...record, [isEnabled ? "enabledAt" : "disabledAt"]: at };
   });
   const own = (await dependencies.keys.list()).filter(({ person, kind }) => person === id && kind !== "model");
   for (const key of own) await changeKey(key.id, { action }, dependencies);

@@ -29,6 +29,8 @@ export const personRecord = z.strictObject({
   limits: bookLimits.optional(),
   signedInAt: wallMs,
   disabledAt: wallMs.optional(),
+  /** When an admin enabled them again. Sessions from before it have ended. */
+  enabledAt: wallMs.optional(),
   createdAt: wallMs,
   changedAt: wallMs,
 });

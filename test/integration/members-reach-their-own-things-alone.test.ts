@@ -7,6 +7,7 @@ import { changeKey } from "#shared/records/change-key.ts";
 import { enablePerson } from "#shared/records/change-person.ts";
 import { personIdOf } from "#shared/records/person-record.ts";
 import { createLog } from "#shared/process/log.ts";
+import { loginKeyPath } from "#shared/protocol/login.ts";
 import { openUsage } from "#shared/usage/usage.ts";
 import { noRequests } from "../harness/no-requests.ts";
 import { ConfigFailure } from "#shared/process/config.ts";
@@ -308,6 +309,10 @@ test("the session of a person who is disabled ends at once, and they get no othe
   expect((await signInAt("public", "gina")).at).toBe("/console#refused=no_role");
   people.claims.set("gina", { groups: ["staff", "ops"] });
   expect((await signInAt("operations", "gina")).at).toBe("/console#refused=no_role");
+  await enablePerson(personIdOf(people.issuer, "gina"), true, by);
+  const again = await memberCookie("gina");
+  const states = [cookie, again].map(async (each) => (await send("GET", `${api}/me`, { cookie: each })).status);
+  expect(await Promise.all(states)).toEqual([401, 200]);
 });
 
 test("a key for models that an admin disables keeps its person out of no console", async () => {
@@ -403,7 +408,7 @@ describe("the pages of members", () => {
   });
 });
 
-test("wrong cookies and sign-ins of members count as guesses of their address", async () => {
+test("wrong cookies, sign-ins and codes of logins count as guesses of their address", async () => {
   const { clock } = site.store;
   const badKeys = new BadKeys(clock);
   const log = createLog({ level: "silent", name: "gateway" });
@@ -417,8 +422,16 @@ test("wrong cookies and sign-ins of members count as guesses of their address", 
   serveMembers(server, { ...site.store, ...rest, openId, codes, publicUrl, badKeys, currency: "units" });
   const cookie = `__Host-trunkline_member=trunkline_member_${"0".repeat(12)}_${"0".repeat(32)}`;
   const headers = { ...own, host: "models.example.org", cookie };
-  // Half of the guesses of a minute are cookies and half are sign-ins, and some more, since time passes.
-  for (let sent = 0; sent < badKeysPerMinuteMax * 0.6; sent += 1) {
+  const [state, verifier, code] = ["s".repeat(43), "v".repeat(43), "c".repeat(22)];
+  const login = {
+    method: "POST",
+    url: loginKeyPath,
+    headers,
+    payload: { port: 5_000, state, verifier, code },
+  } as const;
+  // A third of the guesses of a minute are of each kind, and some more, since time passes.
+  for (let sent = 0; sent < badKeysPerMinuteMax * 0.4; sent += 1) {
+    expect((await server.inject(login)).statusCode).toBe(400);
     expect((await server.inject({ url: `${api}/me`, headers })).statusCode).toBe(401);
     expect((await server.inject({ url: "/console/openid/done?code=x&state=x", headers })).statusCode).toBe(303);
   }

@@ -62,21 +62,22 @@ export async function allowLogin(
   return `http://127.0.0.1:${port}/?${new URLSearchParams({ code, state }).toString()}`;
 }
 
-/** Returns what a code allows, for exactly one call with the parts of its login. */
+/** Returns what a code allows, for exactly one call with the parts of its login, or the refusal of a wrong code. */
 async function takeCode(
   { code, verifier, ...bound }: LoginProof,
   { codes, peppers }: Pick<LoginParts, "codes" | "peppers">,
-): Promise<AllowedLogin> {
+): Promise<AllowedLogin | Fault> {
   // No record has this owner, so that this reads one and changes none.
   const held = await codes.put(nameOf(code), { owner: "", digest: "" }, { from: "nobody", forMs: loginCodeMs });
-  if (held === undefined) throw codeRefused(`is older than ${loginCodeMs / 1_000} s (loginCodeMs), or of another site`);
+  if (held === undefined)
+    return codeRefused(`is older than ${loginCodeMs / 1_000} s (loginCodeMs), or of another site`);
   const { owner: from } = held;
   const challenge = hash("sha256", verifier, "base64url");
   const signatures = peppers.challengeSignatures(boundTo(`${code} ${from}`, { ...bound, challenge }));
-  if (![...signatures, used].includes(held.digest)) throw codeRefused("belongs to another login");
+  if (![...signatures, used].includes(held.digest)) return codeRefused("belongs to another login");
   const mine = { owner: newToken(), digest: used };
   const taken = held.digest === used ? held : await codes.put(nameOf(code), mine, { from, forMs: loginCodeMs });
-  if (taken?.owner !== mine.owner) throw codeRefused("was used before");
+  if (taken?.owner !== mine.owner) return codeRefused("was used before");
   return allowed.parse(jsonIn(from));
 }
 
@@ -103,9 +104,15 @@ export function loginRoutes(server: FastifyInstance, parts: LoginParts): void {
   const mount = async (scope: FastifyInstance): Promise<void> => {
     boundBodies(scope, { log, bodyBytesMax: loginBodyBytesMax, bodyLimitName: "loginBodyBytesMax" });
     scope.addHook("onRequest", async (_, reply) => void reply.header("cache-control", "no-store"));
-    scope.post(loginKeyPath.slice(loginPath.length), async (request) =>
-      makeKey(await takeCode(readBody(loginProof, request), parts), request),
-    );
+    scope.post(loginKeyPath.slice(loginPath.length), async (request) => {
+      const proof = readBody(loginProof, request);
+      const { taken } = await badKeys.ask(request.ip, async () => {
+        const found = await takeCode(proof, parts);
+        return { taken: found, outcome: found instanceof Fault ? "invalid" : "valid" };
+      });
+      if (taken instanceof Fault) throw taken;
+      return makeKey(taken, request);
+    });
     scope.post(loginEndPath.slice(loginPath.length), async (request) => {
       const parsed = parseKeyToken(readBody(z.strictObject({ key: z.string() }), request).key);
       const check = async () =>

@@ -5,7 +5,7 @@ import type { Peppers } from "#shared/keys/pepper.ts";
 import { perMinute, RateBuckets } from "#shared/process/rate-buckets.ts";
 import type { Clock } from "#shared/process/clock.ts";
 import { findMemberSession, type MemberSession, type SessionStore } from "#shared/records/session-record.ts";
-import type { PersonStore } from "#shared/records/person-record.ts";
+import type { PersonRecord, PersonStore } from "#shared/records/person-record.ts";
 import { isMember, type TeamStore } from "#shared/records/team-record.ts";
 import type { BadKeys } from "../keys/bad-keys.ts";
 import { asStore, assertOwnPage, cookieIn } from "../operations/operations-access.ts";
@@ -56,7 +56,8 @@ export function proveMembers(scope: FastifyInstance, proof: MemberProof): void {
     const member = await proof.badKeys.askOrThrow(request.ip, async () => {
       const session = await asStore(() => findMemberSession(text, proof));
       const found = session && (await asStore(() => memberBy(session.person, proof)));
-      if (session === undefined || found === undefined) throw signInFirst("This session has ended. Sign in again.");
+      if (session === undefined || found === undefined || session.createdAt < beginOf(found.person))
+        throw signInFirst("This session has ended. Sign in again.");
       return { ...found, session };
     });
     if (rates.waitMs(member.person.name) > 0) {
@@ -66,6 +67,11 @@ export function proveMembers(scope: FastifyInstance, proof: MemberProof): void {
     rates.add(member.person.name);
     members.set(request, member);
   });
+}
+
+/** Returns when the sessions of a person could begin: those from before they were disabled or removed stay ended. */
+function beginOf({ createdAt, enabledAt = createdAt }: PersonRecord): number {
+  return enabledAt;
 }
 
 /** Refuses requests by another host's name than that of the public URL: a page of a foreign name reads no answer. */
