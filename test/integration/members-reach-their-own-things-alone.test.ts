@@ -315,6 +315,19 @@ test("the session of a person who is disabled ends at once, and they get no othe
   expect(await Promise.all(states)).toEqual([401, 200]);
 });
 
+test("a person who is disabled while they sign in to the console gets no session", async () => {
+  people.claims.set("nora", { groups: ["staff", "ops"] });
+  await memberCookie("nora");
+  const { keys } = site.store;
+  const issue = keys.issue.bind(keys);
+  const held = vi.spyOn(keys, "issue").mockImplementationOnce(async (...given) => {
+    await enablePerson(personIdOf(people.issuer, "nora"), false, { ...site.store, actor: { by: "the operator" } });
+    return issue(...given);
+  });
+  onTestFinished(() => held.mockRestore());
+  expect((await signInAt("operations", "nora")).at).toBe("/console#refused=no_role");
+});
+
 test("a key for models that an admin disables keeps its person out of no console", async () => {
   people.claims.set("mona", { groups: ["research", "ops"] });
   const cookie = await memberCookie("mona");

@@ -3,7 +3,6 @@ import { changeKey } from "#shared/records/change-key.ts";
 import { issueKey } from "#shared/records/issue-key.ts";
 import { keyState, type KeyRecord } from "#shared/records/key-record.ts";
 import type { KeyStore, UnreadRecord } from "#shared/records/key-store.ts";
-import type { PersonStore } from "#shared/records/person-record.ts";
 import { type SessionRole, sessionMs } from "#shared/records/session-record.ts";
 import type { Peppers } from "#shared/keys/pepper.ts";
 import { olderGateway } from "#shared/records/site-gateways.ts";
@@ -11,28 +10,20 @@ import { type Proved, printOf } from "./open-id.ts";
 
 const actor = { by: "OpenID Connect" };
 
-interface PersonKeyParts {
-  readonly keys: KeyStore;
-  readonly people: Pick<PersonStore, "find">;
-  readonly peppers: Peppers;
-  readonly clock: Pick<Clock, "wall">;
-}
-
 /**
  * Returns the key that stands for a person, valid for as long as the provider's word, and at most a session. The first sign-in issues it, and later
- * ones extend it. Nobody has its secret. Undefined if it or the person is disabled: an operator has locked them out. A key without the
+ * ones extend it. Nobody has its secret. Undefined if it is disabled: an operator has locked the person out. A key without the
  * digest of its person is found by the print in its name. It gets the digest once every gateway reads that.
  */
 export async function keyOfPerson(
   { name, digest, untilMs }: Omit<Proved, "claims">,
   role: SessionRole,
-  { keys, people, peppers, clock }: PersonKeyParts,
+  { keys, peppers, clock }: { readonly keys: KeyStore; readonly peppers: Peppers; readonly clock: Pick<Clock, "wall"> },
 ): Promise<KeyRecord | undefined> {
   const nowMs = clock.wall();
   const ttlMs = Math.min(sessionMs, Math.max(1, untilMs - nowMs));
   const isTheirs = (each: Partial<KeyRecord>): boolean =>
     each.person === undefined ? each.name?.endsWith(printOf(digest)) === true : each.person === digest;
-  if ((await people.find(digest))?.disabledAt !== undefined) return undefined;
   const unread: UnreadRecord[] = [];
   const own = (await keys.list(unread)).filter(
     (each) => each.kind !== "model" && each.revokedAt === undefined && isTheirs(each),

@@ -96,8 +96,11 @@ function mountConsoleOpenId(server: FastifyInstance, openId: OpenId, parts: Sign
       const role = openId.roleOf(proved);
       const isMember = role === undefined || role === "member";
       if (isMember) openId.warnOfNoRole(proved);
-      const key = isMember ? undefined : await keyOfPerson(proved, role, { ...parts, keys: parts.written });
-      if (isMember || key === undefined) return "no_role";
+      const isDisabled = async () => (await parts.people.find(proved.digest))?.disabledAt !== undefined;
+      if (isMember || (await isDisabled())) return "no_role";
+      const key = await keyOfPerson(proved, role, { ...parts, keys: parts.written });
+      // An admin who disables the person from here on finds the key.
+      if (key === undefined || (await isDisabled())) return "no_role";
       // A gateway of 0.2.0 beside could not read the session with `own`.
       const own = olderGateway("own", await parts.written.gateways()) === undefined;
       await openSession({ key, role, own }, { ...exchange, parts });
