@@ -12,6 +12,12 @@ export interface Taken extends Pick<Reservation, "seat" | "kept"> {
   readonly requests: number;
 }
 
+/** The use of a budget as the store has told it, and with what this gateway used since. */
+interface SpentHere {
+  readonly told: number;
+  amount: number;
+}
+
 /**
  * One gateway's record of how much of a book's limits is used. Callers pass the limits each time, because limits change
  * while requests run.
@@ -24,8 +30,7 @@ export class LocalBook {
   #charged = emptyLevels;
   /** The limits of the last charge. */
   #limits: KeyLimits = {};
-  /** Use of budgets, as the store has reported it, and since then. */
-  readonly #spent = new Map<BudgetUnit, { readonly period: string; readonly endsAtMs: number; amount: number }>();
+  readonly #spent = new Map<BudgetUnit, SpentHere & { readonly period: string; readonly endsAtMs: number }>();
 
   stateAt(nowMs: number, limits: KeyLimits): Omit<LimitsUse, "spent"> {
     const levels = levelsAt(this.#levels, limits, nowMs);
@@ -70,14 +75,14 @@ export class LocalBook {
   learn(
     unit: BudgetUnit,
     { name, endsAtMs }: { readonly name: string; readonly endsAtMs: number },
-    amount: number,
+    told: number,
   ): void {
-    this.#spent.set(unit, { period: name, endsAtMs, amount });
+    this.#spent.set(unit, { period: name, endsAtMs, told, amount: told });
   }
 
-  spentIn(unit: BudgetUnit, period: string): number | undefined {
+  spentIn(unit: BudgetUnit, period: string): Readonly<SpentHere> | undefined {
     const spent = this.#spent.get(unit);
-    return spent?.period === period ? spent.amount : undefined;
+    return spent?.period === period ? spent : undefined;
   }
 
   /** True if a book without any record would have the same state. */

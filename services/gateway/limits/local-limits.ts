@@ -163,15 +163,19 @@ export class LocalLimits implements Pick<Limits, "limitStatus"> {
   }
 
   #useOf(book: Book, { seat }: Pick<Demand, "seat">): BookUse {
-    const spent = { ...noAmounts } as Record<BudgetUnit, number>;
-    for (const budget of budgetsOf(book.limits)) spent[budget.unit] = this.#spentOf(book.id, budget);
-    const share = judgingLimits({ seat }, shareOf(book.limits, this.gateways, spent));
+    const spent: Record<BudgetUnit, number> = { ...noAmounts };
+    const told: Record<BudgetUnit, number> = { ...noAmounts };
+    for (const budget of budgetsOf(book.limits)) {
+      const its = this.#spentOf(book.id, budget);
+      [spent[budget.unit], told[budget.unit]] = [its.amount, its.told];
+    }
+    const share = judgingLimits({ seat }, shareOf(book.limits, this.gateways, told));
     return { book, share, ...this.#stateOf(book.id, share), spent };
   }
 
-  #spentOf(id: string, { unit, per }: Budget): number {
+  #spentOf(id: string, { unit, per }: Budget) {
     const { name } = budgetPeriodAt(per, this.#options.clock.wall());
-    return this.#books.get(id)?.spentIn(unit, name) ?? this.#options.spent(id, name, unit);
+    return this.#books.get(id)?.spentIn(unit, name) ?? { told: 0, amount: this.#options.spent(id, name, unit) };
   }
 
   #forgetIdle(): void {
@@ -188,10 +192,10 @@ export class LocalLimits implements Pick<Limits, "limitStatus"> {
 }
 
 /**
- * Returns one gateway's share of a book's limits. Only the rest of a budget is divided: all gateways together spent the
- * other part. However many gateways there are, each admits a request now and then.
+ * Returns one gateway's share of a book's limits. Of a budget only the rest is divided that the store last told of: all
+ * gateways together spent the other part. However many gateways there are, each admits a request now and then.
  */
-function shareOf(limits: KeyLimits, gateways: number, spent: Amounts = noAmounts): KeyLimits {
+function shareOf(limits: KeyLimits, gateways: number, told: Amounts = noAmounts): KeyLimits {
   if (gateways <= 1) return limits;
   const { requestsPerMinute, tokensPerMinute, concurrency, budget, spend } = limits;
   const divided = (limit: number): number => Math.max(1, Math.floor(limit / gateways));
@@ -200,7 +204,7 @@ function shareOf(limits: KeyLimits, gateways: number, spent: Amounts = noAmounts
     requestsPerMinute: requestsPerMinute && divided(requestsPerMinute),
     tokensPerMinute: tokensPerMinute && divided(tokensPerMinute),
     concurrency: concurrency && divided(concurrency),
-    budget: budget && { ...budget, tokens: rest(budget.tokens, spent.tokens) },
-    spend: spend && { ...spend, millionths: rest(spend.millionths, spent.money) },
+    budget: budget && { ...budget, tokens: rest(budget.tokens, told.tokens) },
+    spend: spend && { ...spend, millionths: rest(spend.millionths, told.money) },
   };
 }

@@ -101,6 +101,21 @@ test("shared limits of a budget are what was left of it when the store last said
   expect(keptOf(await ask(budget, 10))).toBe("here");
 });
 
+test("a gateway's share of a budget does not grow again by what the gateway uses of it", async () => {
+  const { ask, store, local } = await open({ gateways: 2 });
+  const budget = { budget: { tokens: 100, per: "day" } } as const;
+  store.spent = 60;
+  local.settle({ reservation: reservationOf(await ask(budget, 1)), ran: true, usedTokens: 0, usedMoney: 0 });
+  store.failure = awayFault;
+  const granted = [];
+  for (const usedTokens of [15, 5]) {
+    const reservation = reservationOf(await ask(budget, 15));
+    granted.push(heldOf(reservation).budgetTokens);
+    local.settle({ reservation, ran: true, usedTokens, usedMoney: 0 });
+  }
+  expect([...granted, keptOf(await ask(budget, 15))]).toEqual([15, 5, "budget"]);
+});
+
 test("the store knows the end of a request before it admits the next one of the same turn", async () => {
   const { ask, store, settlements } = await open();
   const reservation = reservationOf(await ask({ concurrency: 1 }));
@@ -231,9 +246,10 @@ test("a share is at least one of everything, however many gateways there are", a
 
 test("a share of a budget is what is left of it, divided: what was spent was spent with all", async () => {
   const clock = new TurnableClock();
-  const local = new LocalLimits({ clock, spent: () => 600 });
+  const local = new LocalLimits({ clock, spent: () => 0 });
   local.gateways = 2;
   const limits: KeyLimits = { budget: { tokens: 1_000, per: "day" } };
+  local.learn({ books: [bookOf(limits)] }, [{ tokens: 600 }]);
   const ask = async () => local.admit({ books: [bookOf(limits)], seat: String(Math.random()), tokens: 1_000 });
   expect(heldOf(reservationOf(await ask())).budgetTokens).toBe(200);
   expect(keptOf(await ask())).toBe("budget_reserved");
