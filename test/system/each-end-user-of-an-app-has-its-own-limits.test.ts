@@ -40,7 +40,7 @@ async function requestsByUser({ state, peppers }: OpenedKeyStore, keyId: string,
     const own = rows.filter(({ endUser }) => endUser?.startsWith(`${keyId}:`));
     return own.reduce((sum, row) => sum + row.requests, 0) === requests && own;
   };
-  const rows = await until(rowsOf, { what: "what users asked to be booked" });
+  const rows = await until(rowsOf, { what: "what users asked to be booked", timeoutMs: 15_000 });
   const ids = rows.map(({ endUser }) => endUser ?? "");
   const names = await namesOfEndUsers(ids, { endUsers: openEndUsers(state), peppers });
   return rows.map((row) => `${names.get(row.endUser ?? "")}: ${row.requests}`).toSorted();
