@@ -14,6 +14,12 @@ interface LastChance {
   readonly about: string;
 }
 
+/** The latest element outside of windows that had the focus. A window that gives way to another one leaves the focus to the page. */
+let lastFocused: EventTarget | null = null;
+globalThis.addEventListener?.("focusin", ({ target }) => {
+  if (target instanceof Element && target.closest("dialog") === null) lastFocused = target;
+});
+
 /** The elements of which one gets the focus when a window opens, the first choice first. */
 const entries = ["input, select, textarea", "button:not(h2 ~ *)"];
 
@@ -31,9 +37,14 @@ export function Dialog(
   const asked = isAsking ? lastChance : undefined;
   const leave = () => (lastChance === undefined ? onClose() : setAsking(!isAsking));
   useEffect(() => {
-    const opener = document.activeElement;
-    own.current?.showModal();
-    return () => opener instanceof HTMLElement && opener.focus();
+    const opener = document.activeElement === document.body ? lastFocused : document.activeElement;
+    const window = own.current;
+    window?.showModal();
+    return () => {
+      // Behind an open window nothing takes the focus.
+      window?.close();
+      if (opener instanceof HTMLElement) opener.focus();
+    };
   }, []);
   useEffect(() => {
     const found = entries.map((each) => own.current?.querySelector<HTMLElement>(each));

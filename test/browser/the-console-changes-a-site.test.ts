@@ -107,13 +107,17 @@ describe.skipIf(found.path === undefined)("the console of a site in one process"
   test("the figures of usage are those of the command line", async () => {
     await up.endpoint.answer({ model: "llama3.2", says: "Hello" });
     const settings = { TRUNKLINE_STATE_DIR: up.stateDir };
+    interface Sum {
+      readonly requests: number;
+      readonly completion_tokens: number;
+    }
+    // The sums of machines are booked within about a second.
     const usage = async () => {
-      const { stdout } = await trunkline(["usage", "--by", "model", "--days", "30", "--json"], settings);
-      return (JSON.parse(stdout) as { total: { requests: number; completion_tokens: number } }).total;
+      const { stdout } = await trunkline(["usage", "--by", "machine", "--days", "30", "--json"], settings);
+      const { total: all, usage: machines } = JSON.parse(stdout) as { readonly total: Sum; readonly usage: Sum[] };
+      return all.requests > 0 && machines[0]?.requests === all.requests ? all : undefined;
     };
-    const total = await until(async () => ((await usage()).requests > 0 ? usage() : undefined), {
-      what: "usage to be booked",
-    });
+    const total = await until(usage, { what: "usage to be booked" });
     const own = await signedIn();
     await own.go("/usage");
     const sums = own.page.getByRole("row", { name: /^all/ });
@@ -304,6 +308,7 @@ describe.skipIf(found.path === undefined)("the console of a site in one process"
       await focused("Close");
       await press("Enter");
       await focused("Issue a key");
+      await own.page.getByRole("checkbox", { name: `Choose ${name}` }).waitFor();
     }
     for (const name of ["bob", "carol"]) {
       await own.page.getByRole("checkbox", { name: `Choose ${name}` }).focus();

@@ -53,6 +53,7 @@ test("a well site has no finding", async () => {
     ["state folder", "ok"],
     ["store", "ok"],
     ["records", "ok"],
+    ["prices", "ok"],
     ["port", "ok"],
     ["certificate file", "skipped"],
     ["proxies", "ok"],

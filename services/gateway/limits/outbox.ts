@@ -166,8 +166,13 @@ export class Outbox {
     return sent;
   }
 
+  /** True if sums of machines or end users have waited long enough. */
+  hasPartsDue(nowMs: number): boolean {
+    return this.#parts.size > 0 && nowMs >= this.#partsDueAtMs;
+  }
+
   #takeParts(nowMs: number): Iterable<UsageRow> {
-    if (this.#parts.size === 0 || nowMs < this.#partsDueAtMs) return [];
+    if (!this.hasPartsDue(nowMs)) return [];
     const parts = this.#parts.values();
     this.#parts = new Map();
     this.#partsDueAtMs = nowMs + partsEveryMs;

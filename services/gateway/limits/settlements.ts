@@ -41,7 +41,6 @@ interface Questions {
 }
 
 const noQuestions: Questions = { renewed: [], growing: [], demands: [] };
-
 /** A settlement goes out at least this often, and renews the seats of requests under way. */
 const renewMs = 5_000;
 /** The interval between two attempts while the book does not answer. */
@@ -87,7 +86,8 @@ export class Settlements {
     });
     const telling = clock.every(runningMs, () => {
       const running = this.#isAway ? [] : this.#outbox.usedSoFar();
-      if (running.length > 0) this.#send([], running);
+      const hasMore = running.length > 0 || this.#outbox.hasPartsDue(clock.now());
+      if (hasMore && !this.#isAway) this.#send([], running);
     });
     this.#heartbeats = [renewing, telling];
     this.#after(0, () => this.#send());
