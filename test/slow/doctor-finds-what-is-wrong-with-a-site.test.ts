@@ -53,7 +53,7 @@ test("a well site has no finding", async () => {
     ["state folder", "ok"],
     ["store", "ok"],
     ["records", "ok"],
-    ["prices", "ok"],
+    ["prices", "skipped"],
     ["port", "ok"],
     ["certificate file", "skipped"],
     ["proxies", "ok"],
