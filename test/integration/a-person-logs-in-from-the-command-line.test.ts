@@ -46,7 +46,7 @@ async function memberAndSite() {
   const environment = { HOME: home, USERPROFILE: home, TRUNKLINE_STATE_DIR: join(home, "none") };
   const file = join(home, ".config/trunkline/logins.json");
 
-  /** What the page does once a member confirms: returns the address to which it sends the browser. */
+  /** Stands for the page once a member confirms. Returns the address to which it sends the browser. */
   const confirm = (page: string): Promise<string> => {
     const { port, ...fields } = Object.fromEntries(new URL(page).searchParams);
     return allowLogin(loginWish.parse({ team: "research", ...fields, port: Number(port) }), ada, { ...store, codes });
