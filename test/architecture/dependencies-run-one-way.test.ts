@@ -31,7 +31,7 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
   ],
   "keys know HTTP and no other room": ["services/gateway/keys/x.ts", `import { a } from "../fleet/roster.ts";`],
   "limits know no other room": ["services/gateway/limits/x.ts", `import { a } from "../jobs/open-jobs.ts";`],
-  "images know no other room": ["services/gateway/images/x.ts", `import { a } from "../http/read-json.ts";`],
+  "images know HTTP and no other room": ["services/gateway/images/x.ts", `import { a } from "../jobs/open-jobs.ts";`],
   "routing knows the fleet and no other room": [
     "services/gateway/routing/x.ts",
     `import { a } from "../jobs/open-jobs.ts";`,

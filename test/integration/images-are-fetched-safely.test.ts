@@ -6,12 +6,12 @@ import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { systemClock } from "#shared/process/clock.ts";
 import { Fault } from "#shared/fault/fault.ts";
+import { isPublicAddress } from "#shared/process/networks.ts";
 import {
   fetchedImageBytesMax,
   imageFetchesMax,
   imageFetchMs,
   ImageFetcher,
-  isPublicAddress,
 } from "../../services/gateway/images/image-fetcher.ts";
 import { FakeLlamaServer } from "../harness/fake-llama-server.ts";
 import { makeSelfSigned } from "../harness/self-signed.ts";

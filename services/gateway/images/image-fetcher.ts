@@ -1,11 +1,9 @@
-import { lookup } from "node:dns/promises";
 import type { IncomingMessage } from "node:http";
-import { request as httpsRequest, type RequestOptions } from "node:https";
-import { isIP, isIPv4, isIPv6 } from "node:net";
 import { Fault } from "#shared/fault/fault.ts";
-import { type Clock, untilAborted } from "#shared/process/clock.ts";
-import { networkList } from "#shared/process/networks.ts";
+import type { Clock } from "#shared/process/clock.ts";
+import { isPublicAddress } from "#shared/process/networks.ts";
 import { limits } from "#shared/protocol/limits.ts";
+import { hostOf, isListed, type Reach, sendChecked } from "../http/checked-request.ts";
 
 /** Bounds the images of one request that a gateway fetches: their number, their bytes together, and the time for all. */
 export const fetchedImagesMax = 16;
@@ -22,28 +20,22 @@ export interface RemoteImage {
   readonly param: string;
 }
 
-interface FetcherOptions {
+interface FetcherOptions extends Reach {
   /** Names of hosts; `*.example.com` is every host below `example.com`, and `*` every host. */
   readonly hosts: readonly string[];
   readonly clock: Pick<Clock, "after">;
-  /** Returns all addresses of a host. */
-  readonly resolve?: (host: string) => Promise<readonly string[]>;
-  readonly isPublic?: (address: string) => boolean;
-  /** More options of each connection, for tests. */
-  readonly connection?: Pick<RequestOptions, "ca" | "port">;
 }
 
 /**
- * Fetches images from the hosts that the operator allows. A host's addresses are looked up once, all of them must be
- * public, and the connection goes to one that was checked: a second answer of DNS changes nothing. A redirect is
- * checked like a first URL.
+ * Fetches images from the hosts that the operator allows. All addresses of a host must be public. A redirect is checked
+ * like a first URL.
  */
 export class ImageFetcher {
-  readonly #options: Required<FetcherOptions>;
+  readonly #options: FetcherOptions;
   #fetches = 0;
 
   constructor(options: FetcherOptions) {
-    this.#options = { resolve: addressesOf, isPublic: isPublicAddress, connection: {}, ...options };
+    this.#options = options;
   }
 
   /** Throws a `Fault` for the first image whose URL is not allowed. */
@@ -104,16 +96,10 @@ export class ImageFetcher {
   }
 
   async #get(url: URL, param: string, signal: AbortSignal): Promise<IncomingMessage> {
-    const host = hostOf(url);
-    const { resolve, isPublic, connection } = this.#options;
+    const { isPublic = isPublicAddress } = this.#options;
     try {
-      const addresses = isIP(host) === 0 ? await untilAborted(signal, resolve(host)) : [host];
-      if (addresses.length === 0) throw new Error("the host has no address");
-      if (!addresses.every(isPublic)) throw new Error("the host has an address that is not public");
-      const { promise, resolve: answered, reject } = Promise.withResolvers<IncomingMessage>();
-      const options = { headers: imageHeaders, agent: false, signal, lookup: lookupOf(addresses), ...connection };
-      httpsRequest(url, options).once("response", answered).once("error", reject).end();
-      return await promise;
+      const refusalOf = (address: string) => (isPublic(address) ? undefined : "is not public");
+      return await sendChecked(url, { ...this.#options, headers: imageHeaders, signal, refusalOf });
     } catch (error) {
       signal.throwIfAborted();
       throw unreachable(param, error instanceof Error ? error.message : "the connection failed");
@@ -131,7 +117,7 @@ export class ImageFetcher {
     if (url === null || !isPlain) {
       throw refused(param, `The URL in '${param}' must begin with https:// and name no port, user or password.`);
     }
-    if (!this.#options.hosts.some((pattern) => matches(pattern, hostOf(url)))) {
+    if (!isListed(hostOf(url), this.#options.hosts)) {
       throw refused(param, `The operator does not allow images from the host of '${param}' (TRUNKLINE_IMAGE_HOSTS).`);
     }
     return url;
@@ -145,30 +131,6 @@ interface FetchRun {
 }
 
 const imageHeaders = { accept: "image/png,image/jpeg,image/webp,image/gif", "accept-encoding": "identity" };
-
-async function addressesOf(host: string): Promise<string[]> {
-  const found = await lookup(host, { all: true });
-  return found.map(({ address }) => address);
-}
-
-/** Returns the name or the address of a URL: an address of IPv6 without its brackets, a name without a final dot. */
-function hostOf({ hostname }: URL): string {
-  return hostname.replace(/^\[(.*)\]$/, "$1").replace(/\.$/, "");
-}
-
-function matches(pattern: string, host: string): boolean {
-  return pattern === "*" || pattern === host || (pattern.startsWith("*.") && host.endsWith(pattern.slice(1)));
-}
-
-/** Returns a `lookup` for a connection that knows only the addresses that were checked. */
-function lookupOf(addresses: readonly string[]): NonNullable<RequestOptions["lookup"]> {
-  const checked = addresses.map((address) => ({ address, family: isIP(address) }));
-  return (_host, { all }, done) => {
-    const [first] = checked;
-    if (all || first === undefined) done(null, checked);
-    else done(null, first.address, first.family);
-  };
-}
 
 async function readImage(response: IncomingMessage, param: string, run: FetchRun): Promise<string> {
   const { statusCode, headers } = response;
@@ -266,21 +228,4 @@ function replaced(
     from = at + Buffer.byteLength(before);
   }
   return Buffer.concat([...pieces, bytes.subarray(from)]);
-}
-
-/** Networks that are not the public internet: private, shared, local, for tests, multicast and reserved. */
-const closed4 =
-  "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/3";
-/** The parts of the one network of IPv6 with public addresses that are not public or lead to addresses of IPv4. */
-const closed6 = "2001::/23 2001:db8::/32 2002::/16 3fff::/20";
-const closed = networkList(`${closed4} ${closed6}`.split(" "));
-const open6 = networkList(["2000::/3"]);
-
-/**
- * True for an address of the public internet. Addresses of IPv6 that hold one of IPv4 (mapped, NAT64, 6to4, Teredo) are
- * never public, since they could lead into a private network.
- */
-export function isPublicAddress(address: string): boolean {
-  if (isIPv4(address)) return !closed.check(address, "ipv4");
-  return isIPv6(address) && open6.check(address, "ipv6") && !closed.check(address, "ipv6");
 }

@@ -3,7 +3,8 @@ import { expect, test } from "vitest";
 import { encodeJson } from "#shared/protocol/frame-payload.ts";
 import { chatBody, type ChatBody } from "#shared/protocol/job-bodies.ts";
 import { readRequest } from "../../../harness/read-requests.ts";
-import { bodyWithImages, isPublicAddress } from "../../../../services/gateway/images/image-fetcher.ts";
+import { bodyWithImages } from "../../../../services/gateway/images/image-fetcher.ts";
+import { isPublicAddress } from "#shared/process/networks.ts";
 import { readChat } from "../chat-requests.ts";
 import * as fc from "fast-check";
 
