@@ -38,3 +38,6 @@ export interface MoneyRate {
   readonly fixed: number;
   readonly perMillion: number;
 }
+
+/** The rate of a model without a price. No spend limit blocks it. */
+export const freeRate: MoneyRate = { fixed: 0, perMillion: 0 };

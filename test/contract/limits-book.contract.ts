@@ -1,6 +1,7 @@
 import { bookOf, heldIn, heldOf } from "../harness/book-of-a-test.ts";
 import * as fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { freeRate } from "#shared/prices/cost.ts";
 import type { Book } from "#shared/records/book.ts";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
@@ -9,7 +10,7 @@ import type { BudgetUnit } from "../../services/gateway/limits/budgets.ts";
 import { LocalLimits } from "../../services/gateway/limits/local-limits.ts";
 import { TurnableClock } from "../harness/turnable-clock.ts";
 import {
-  noSeat,
+  oneRequest,
   type Admission,
   type Demand,
   type Growth,
@@ -47,7 +48,7 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
     const [here, there] = places;
     const keyId = newToken().slice(0, 12);
     const books = [bookOf(limits, keyId)];
-    const demand = (tokens = 1): Demand => ({ books, seat: newToken(), tokens });
+    const demand = (tokens = 1): Demand => ({ books, seat: newToken(), tokens, rate: freeRate });
     return {
       here,
       there,
@@ -111,7 +112,8 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
         { requestsPerMinute: 20, tokensPerMinute: 100_000, concurrency: 2, budget: budgetOf(500) },
       ].map((limits) => bookOf(limits, newToken())) as [Book, Book, Book, Book];
       const books = [user, key, person, team];
-      const ask = async (tokens: number, of = books) => admissionOf(here, { books: of, seat: newToken(), tokens });
+      const ask = async (tokens: number, of = books) =>
+        admissionOf(here, { books: of, seat: newToken(), tokens, rate: freeRate });
       const admitted = await ask(300);
       expect(admitted.limitStatus).toMatchObject({ requests: { limit: 20 }, tokens: { limit: 2_000 } });
       const { held } = reservationOf(admitted);
@@ -192,7 +194,7 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       const asked = fc.record({
         tokens: fc.integer({ min: 1, max: 4_000 }),
         promptTokens: fc.integer({ min: 0, max: 3_000 }),
-        rate: fc.option(fc.record({ fixed: fc.nat(2_000), perMillion: fc.nat(2_000_000) }), { nil: undefined }),
+        rate: fc.oneof(fc.constant(freeRate), fc.record({ fixed: fc.nat(2_000), perMillion: fc.nat(2_000_000) })),
         grows: count,
       });
       await fc.assert(
@@ -431,7 +433,7 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
         concurrency: 1,
         budget: { tokens: 100, per: "day" },
       });
-      const count = async () => outcomeOf(await admissionOf(here, { ...demand(0), seat: noSeat }));
+      const count = async () => outcomeOf(await admissionOf(here, { ...demand(), ...oneRequest }));
       expect(await count()).toBe("admitted");
       await reservation(100);
       expect([await count(), await count()]).toEqual(["admitted", "requests"]);

@@ -1,7 +1,7 @@
 import { bookOf, heldOf } from "../harness/book-of-a-test.ts";
 import { keptRequestsDefault } from "#shared/requests/request-records.ts";
 import { randomUUID } from "node:crypto";
-import type { MoneyRate } from "#shared/prices/cost.ts";
+import { freeRate } from "#shared/prices/cost.ts";
 import { spentByOthers } from "../../services/gateway/limits/budgets.ts";
 import { setImmediate } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
@@ -127,7 +127,7 @@ describe("limits of several gateways in Redis", () => {
     const team = {
       ...bookOf({ spend: { millionths: 500, per: "month" }, budget: { tokens: 90, per: "day" } }, "team:a"),
     };
-    const ask = async (atMs: number, rate?: MoneyRate) => {
+    const ask = async (atMs: number, rate = freeRate) => {
       clock.now = atMs;
       return admissionOf(book, { books: [team], seat: newToken(), tokens: 1, rate });
     };
@@ -515,5 +515,5 @@ async function spentOf(redis: RedisConnection, ...of: Parameters<typeof spentAt>
 
 function demandOf(limits: KeyLimits): (tokens?: number) => Demand {
   const books = [bookOf(limits, newToken().slice(0, 12))];
-  return (tokens = 1) => ({ books, seat: newToken(), tokens });
+  return (tokens = 1) => ({ books, seat: newToken(), tokens, rate: freeRate });
 }

@@ -1,4 +1,5 @@
 import { bookOf } from "../harness/book-of-a-test.ts";
+import { freeRate } from "#shared/prices/cost.ts";
 import { checkKey } from "#shared/records/judge-key.ts";
 import { copyFile, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -153,6 +154,7 @@ const portrait = (place: Settings, site: Filled) =>
       books: [bookOf(limits, keyId)],
       seat: newToken(),
       tokens: 1,
+      rate: freeRate,
     });
     const line = await joinOnStore(await lineOnStore(`attic-${newToken().toLowerCase()}`, store), store, {
       publicKey: site.machines[0],
@@ -219,7 +221,12 @@ describe.skipIf(lentOnly("redis"))("a backup", () => {
     const { record } = await inStore(one, (store) => issueIn(store, { limits }));
     const admit = (place: Settings) =>
       inStore(place, async (store) =>
-        admissionOf(limitsBookOf(store), { books: [bookOf(limits, record.id)], seat: newToken(), tokens: 1 }),
+        admissionOf(limitsBookOf(store), {
+          books: [bookOf(limits, record.id)],
+          seat: newToken(),
+          tokens: 1,
+          rate: freeRate,
+        }),
       );
     await admit(one);
     await backUp(one);

@@ -30,19 +30,18 @@ export function budgetsOf({ budget, spend }: KeyLimits): readonly Budget[] {
 }
 
 /** Returns the budgets that judge a request. A model without a price is free, and no spend limit blocks it. */
-export function judgingBudgets(limits: KeyLimits, rate: MoneyRate | undefined): readonly Budget[] {
-  const all = budgetsOf(limits);
-  return rate === undefined ? all.filter(({ unit }) => unit !== "money") : all;
+export function judgingBudgets(limits: KeyLimits, { fixed, perMillion }: MoneyRate): readonly Budget[] {
+  const isFree = fixed === 0 && perMillion === 0;
+  return budgetsOf(isFree ? { budget: limits.budget } : limits);
 }
 
 interface PricedPrompt {
   readonly promptTokens?: number | undefined;
-  readonly rate?: MoneyRate | undefined;
+  readonly rate: MoneyRate;
 }
 
 /** Returns what so many tokens of a prompt and its answers are in each unit. */
 export function amountsOf(tokens: number, { promptTokens = 0, rate }: PricedPrompt): Amounts {
-  if (rate === undefined) return { tokens, money: 0 };
   const answer = sumOf([Math.max(0, tokens - promptTokens), rate.perMillion]);
   return { tokens, money: Math.min(moneyMax, rate.fixed + answer) };
 }

@@ -162,7 +162,7 @@ function refusalOf(demand: Demand, { book, share, levels, seatsTaken, spent, res
 
 /** Returns what a book must have left for the prompt of a demand. Its tokens are estimated, so that it may be longer. */
 export function neededOf({ promptTokens = 0, rate }: Pick<Demand, "promptTokens" | "rate">): Amounts {
-  const money = rate === undefined ? 0 : rate.fixed - sumOf([growthTokens, rate.perMillion]);
+  const money = rate.fixed - sumOf([growthTokens, rate.perMillion]);
   return { tokens: promptTokens - growthTokens, money };
 }
 

@@ -1,4 +1,4 @@
-import type { MoneyRate } from "#shared/prices/cost.ts";
+import { freeRate, type MoneyRate } from "#shared/prices/cost.ts";
 import type { Book } from "#shared/records/book.ts";
 import type { UsageRow } from "#shared/usage/usage.ts";
 import { type Amounts, noAmounts, type Spent } from "./budgets.ts";
@@ -13,12 +13,15 @@ export interface Demand {
   readonly tokens: number;
   /** The tokens of the prompt alone, which may be longer than what is left by `growthTokens`. Absent for a count of tokens. */
   readonly promptTokens?: number;
-  /** Its cost. Absent for a model without a price, which no spend limit blocks. */
-  readonly rate?: MoneyRate | undefined;
+  /** The money that it may take; `freeRate` for a model without a price. */
+  readonly rate: MoneyRate;
 }
 
 /** In place of a seat: a count of tokens takes a request of the limit per minute, and nothing of the other limits. */
 export const noSeat = "";
+
+/** The demand of a count of tokens. */
+export const oneRequest = { seat: noSeat, tokens: 0, rate: freeRate } as const;
 
 /** The rest of one limit, and the time until the whole limit is available again. */
 export interface Allowance {
@@ -47,7 +50,7 @@ export interface Reservation {
   /** Its part of each book, in the order of the demand. */
   readonly held: readonly Held[];
   readonly seat: string;
-  readonly rate?: MoneyRate | undefined;
+  readonly rate: MoneyRate;
   /** `here` if only this gateway knows of the reservation, `shared` if the book of all gateways has it. */
   readonly kept: "here" | "shared";
 }

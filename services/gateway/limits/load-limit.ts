@@ -1,7 +1,7 @@
 import { Fault } from "#shared/fault/fault.ts";
 import { loadsPerMinuteDefault } from "#shared/admin/key-terms.ts";
 import { type Book, inSentence } from "#shared/records/book.ts";
-import { noSeat, type Limits } from "./limits.ts";
+import { oneRequest, type Limits } from "./limits.ts";
 
 /** The load that a request would cause: other models make room for its own. */
 export interface CausedLoad {
@@ -32,7 +32,7 @@ export async function assertMayLoad(
     });
   }
   const counts = set.length > 0 ? set : countOfLoads({ id: key.id, noun: "This key" }, loadsPerMinuteDefault);
-  const admission = await limits.admit({ books: counts, seat: noSeat, tokens: 0 });
+  const admission = await limits.admit({ books: counts, ...oneRequest });
   if (admission.outcome === "admitted") return;
   const waitSeconds = Math.max(1, Math.ceil(admission.waitMs / 1_000));
   const share = admission.limitStatus.requests?.limit;

@@ -112,8 +112,7 @@ function boundOf({ held, rate }: Reservation, promptTokens: number): Bound {
   let least: Bound = { tokens: Infinity, by: "budget" };
   for (const { book, tokens, reserved } of held) {
     for (const { unit } of judgingBudgets(book.limits, rate)) {
-      const isMoney = unit === "money" && rate !== undefined;
-      const lasts = isMoney ? tokensFor(reserved.money, promptTokens, rate) : reserved.tokens;
+      const lasts = unit === "money" ? tokensFor(reserved.money, promptTokens, rate) : reserved.tokens;
       if (lasts < least.tokens) least = { tokens: lasts, by: limitOfUnit[unit] };
     }
     if (book.limits.tokensPerMinute !== undefined && tokens < least.tokens) least = { tokens, by: "tokens" };

@@ -1,9 +1,9 @@
 import { amountText } from "#shared/money/money.ts";
+import type { MoneyRate } from "#shared/prices/cost.ts";
 import type { Usage } from "#shared/protocol/answer-events.ts";
 import type { RequestOutcome } from "../http/request-state.ts";
 import type { AnswerCourse } from "../jobs/answer-course.ts";
 import { clampTokens, windowTokensMax, type TokenCeiling, type TokenCounts } from "../limits/token-estimates.ts";
-import type { RequestPrices } from "./request-prices.ts";
 
 // The tokens of a request, and their cost, as far as its machine is believed.
 
@@ -14,21 +14,27 @@ export interface Demanded {
   readonly ceiling: TokenCeiling;
   /** The price of a second of a recording, whose server may report its length in place of tokens. */
   readonly tokensPerSecond?: number | undefined;
-  /** The prices that hold for the request; absent if no model that may answer has one. */
-  readonly rate?: RequestPrices | undefined;
+  /** The prices that hold for the request. */
+  readonly rate: RequestRate;
 }
 
 /** A request, as far as its tokens are counted. */
-interface CountedRequest {
+export interface CountedRequest {
   readonly asked: { readonly streamed: boolean } | undefined;
   readonly demanded: Demanded | undefined;
   readonly answer: AnswerCourse;
   readonly outcome: RequestOutcome | undefined;
 }
 
-interface KnownMachines {
+export interface KnownMachines {
   /** The machines that run their models elsewhere. */
   readonly external: ReadonlySet<string>;
+}
+
+/** The money that a request may take, and the cost of its answer. */
+export interface RequestRate extends MoneyRate {
+  /** Returns the cost of booked tokens in millionths; undefined where the model that answers has no price. */
+  costOf(told: CountedRequest, counted: TokenCounts, machines: KnownMachines, usage?: Usage): number | undefined;
 }
 
 /** Outcomes of requests that their own side gave up while a machine may have worked for them. */
@@ -74,7 +80,7 @@ export function reportedTokens(told: CountedRequest, usage = told.answer.usage):
 }
 
 /** True if a machine worked on the prompt. A recording of silence has an empty text, which comes without a token. */
-function hasPrompted(told: CountedRequest): boolean {
+export function hasPrompted(told: CountedRequest): boolean {
   const { answer, outcome } = told;
   return answer.firstAtMs !== undefined || outcome === "ok" || isLeftAtWork(told) || answer.isMoved;
 }
@@ -85,27 +91,9 @@ function isLeftAtWork({ answer, outcome }: CountedRequest): boolean {
 
 export type BookedCounts = TokenCounts & { readonly cost?: number | undefined };
 
-/** Returns the cost of booked tokens in millionths; undefined where the model that answers has no price. */
-export function bookedCost(
-  told: CountedRequest,
-  counted: TokenCounts,
-  { external }: KnownMachines,
-  usage = told.answer.usage,
-): number | undefined {
-  const { answer, demanded } = told;
-  const { machine, model, countedTokens } = answer;
-  if (demanded?.rate === undefined || machine === undefined || model === undefined) return undefined;
-  // An answer that is resumed has paid for its request.
-  const requests = countedTokens === undefined && (usage !== undefined || hasPrompted(told)) ? 1 : 0;
-  const { cachedTokens = 0, seconds } = usage ?? {};
-  const { promptTokens, completionTokens } = counted;
-  const isExternal = external.has(machine);
-  return demanded.rate.costOf({ model, isExternal, promptTokens, completionTokens, cachedTokens, seconds, requests });
-}
-
 /** Returns the cost of an answer with this usage, in the currency of the site. */
 export function toldCost(told: CountedRequest, usage: Usage, parts: KnownMachines): number | undefined {
-  const cost = bookedCost(told, believed(told, reportedTokens(told, usage)), parts, usage);
+  const cost = told.demanded?.rate.costOf(told, believed(told, reportedTokens(told, usage)), parts, usage);
   return cost === undefined ? undefined : Number(amountText(cost));
 }
 

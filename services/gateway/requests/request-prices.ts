@@ -1,7 +1,9 @@
-import { costOf, type MoneyRate, type PricedSize, type PricedUse } from "#shared/prices/cost.ts";
+import { costOf, freeRate, type PricedSize } from "#shared/prices/cost.ts";
 import { type Prices, priceTermNames } from "#shared/prices/price-terms.ts";
 import type { PriceTable } from "#shared/prices/price-table.ts";
+import type { TokenCounts } from "../limits/token-estimates.ts";
 import type { ModelTarget } from "../routing/job-placements.ts";
+import { type CountedRequest, hasPrompted, type KnownMachines, type RequestRate } from "./booked-tokens.ts";
 
 interface PricedRequest {
   readonly promptTokens: number;
@@ -11,17 +13,13 @@ interface PricedRequest {
   readonly size?: PricedSize | undefined;
 }
 
-interface Answered extends Omit<PricedUse, "seconds" | "images"> {
-  readonly model: string;
-  readonly isExternal: boolean;
-  /** The seconds of the recording as its machine reported them, if it did. */
-  readonly seconds: number | undefined;
-}
+/** The rate of a request whose models have no price above zero. */
+export const freePrices: RequestRate = { ...freeRate, costOf: () => undefined };
 
 const noSize: PricedSize = { seconds: 0, secondsMax: 0, images: 0 };
 
 /** The prices of a request as they were when it was admitted, and the most that it may cost by them. */
-export class RequestPrices implements MoneyRate {
+class RequestPrices implements RequestRate {
   readonly fixed: number;
   readonly perMillion: number;
   readonly #table: PriceTable;
@@ -38,19 +36,23 @@ export class RequestPrices implements MoneyRate {
     this.#size = size;
   }
 
-  /** Returns the cost of an answer in millionths; undefined if its model has no price where it ran. */
-  costOf({ model, isExternal, ...used }: Answered): number | undefined {
-    const prices = this.#table.find(model, isExternal);
-    const { seconds, secondsMax, images } = this.#size;
-    const heard = Math.min(used.seconds ?? seconds, secondsMax);
-    return prices && costOf(prices, { ...used, seconds: used.requests * heard, images: used.requests * images });
+  costOf(told: CountedRequest, counted: TokenCounts, { external }: KnownMachines, usage = told.answer.usage) {
+    const { machine, model, countedTokens } = told.answer;
+    if (machine === undefined || model === undefined) return undefined;
+    const prices = this.#table.find(model, external.has(machine));
+    // An answer that is resumed has paid for its request.
+    const requests = countedTokens === undefined && (usage !== undefined || hasPrompted(told)) ? 1 : 0;
+    const { secondsMax, images } = this.#size;
+    const { cachedTokens = 0, seconds = this.#size.seconds } = usage ?? {};
+    const size = { seconds: requests * Math.min(seconds, secondsMax), images: requests * images };
+    return prices && costOf(prices, { ...counted, ...size, cachedTokens, requests });
   }
 }
 
-/** Returns the prices that hold for a request from now on; undefined if none of its targets has one above zero. */
-export function pricesOf(request: PricedRequest, table: PriceTable): RequestPrices | undefined {
-  if (table.isEmpty) return undefined;
+/** Returns the prices that hold for a request from now on. */
+export function pricesOf(request: PricedRequest, table: PriceTable): RequestRate {
+  if (table.isEmpty) return freePrices;
   const prices = request.targets.flatMap(({ modelId, external }) => table.find(modelId, external === true) ?? []);
   const isFree = prices.every((each) => priceTermNames.every((term) => !each[term]));
-  return isFree ? undefined : new RequestPrices(table, prices, request);
+  return isFree ? freePrices : new RequestPrices(table, prices, request);
 }

@@ -8,13 +8,12 @@ import { AnswerCourse } from "../jobs/answer-course.ts";
 import type { RequestFacts, RequestOutcome } from "../http/request-state.ts";
 import type { TokenCeiling } from "../limits/token-estimates.ts";
 import { assertMayLoad, type CausedLoad } from "../limits/load-limit.ts";
-import { noSeat, type Reservation, type Limits, type SeatedAnswer } from "../limits/limits.ts";
+import { oneRequest, type Reservation, type Limits, type SeatedAnswer } from "../limits/limits.ts";
 import { type AskedLimits, askLimits, type Decision } from "./admit.ts";
 import { mayGrow } from "./allow.ts";
-import type { Demanded } from "./booked-tokens.ts";
+import type { Demanded, RequestRate } from "./booked-tokens.ts";
 import type { EarlyLimits } from "./limit-responses.ts";
 import type { RequestSender } from "./record-request.ts";
-import type { RequestPrices } from "./request-prices.ts";
 import type { RequestWork } from "./request-work.ts";
 import { type AskedModel, factsOf, recordNow, settle, type SettleParts, type ToldRequest, usedNow } from "./settle.ts";
 
@@ -159,7 +158,7 @@ export class ModelRequest implements ToldRequest {
   /** Asks for admission of a count of tokens, which runs no model. */
   admitCount(signal: AbortSignal): Promise<Decision> {
     signal.throwIfAborted();
-    return this.#ask({ tokens: 0, seat: noSeat }, signal);
+    return this.#ask(oneRequest, signal);
   }
 
   async #ask(asked: AskedLimits, signal: AbortSignal): Promise<Decision> {
@@ -183,7 +182,7 @@ export class ModelRequest implements ToldRequest {
   }
 
   /** Counts an answer that the client resumes. It was admitted before, so that no limit of the key is asked. */
-  resumes(ceiling: TokenCeiling, rate?: RequestPrices): void {
+  resumes(ceiling: TokenCeiling, rate: RequestRate): void {
     const { books } = this;
     this.#leaveResumed();
     this.isResuming = true;

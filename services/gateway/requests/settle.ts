@@ -7,7 +7,7 @@ import type { AnswerCourse } from "../jobs/answer-course.ts";
 import type { AnswerMeter } from "../jobs/answer-parts.ts";
 import type { Reservation, RunningRequest } from "../limits/limits.ts";
 import type { Settlements } from "../limits/settlements.ts";
-import { believed, bookedCost, type BookedCounts, type Demanded, reportedTokens, windowOf } from "./booked-tokens.ts";
+import { believed, type BookedCounts, type Demanded, reportedTokens, windowOf } from "./booked-tokens.ts";
 import type { EarlyLimits } from "./limit-responses.ts";
 import { type EndedRecord, type RecordedRefusals, recordOf, type RequestSender } from "./record-request.ts";
 import { resumesAnswer } from "./resumable-answer.ts";
@@ -73,7 +73,7 @@ export function settle(request: ToldRequest & RunningRequest, parts: SettleParts
   const { machine, tried } = answer;
   const reported = reportedTokens(request);
   const counted = believed(request, reported);
-  const booked = { ...counted, cost: bookedCost(request, counted, parts) };
+  const booked = { ...counted, cost: request.demanded?.rate.costOf(request, counted, parts) };
   const facts = factsOf(request, booked);
   const usage = usageRow(request, booked, outcome, parts);
   if (reservation !== undefined && machine === undefined) early?.forget(reservation.held);
@@ -100,7 +100,7 @@ export function usedNow(request: ToldRequest, parts: SettleParts): UsageRow | un
   const taken = believed(request, reportedTokens(request));
   const completionTokens = Math.min(taken.completionTokens, Math.max(0, toldTokens - countedTokens));
   const counted = { ...taken, completionTokens };
-  const booked = { ...counted, cost: bookedCost(request, counted, parts) };
+  const booked = { ...counted, cost: request.demanded?.rate.costOf(request, counted, parts) };
   return usageRow(request, booked, request.outcome ?? "gateway_lost", parts);
 }
 

@@ -1,9 +1,16 @@
 import { describe, expect, test } from "vitest";
 import { costOf } from "#shared/prices/cost.ts";
 import { PriceTable } from "#shared/prices/price-table.ts";
-import { pricesOf } from "../../../services/gateway/requests/request-prices.ts";
+import type { CountedRequest } from "../../../services/gateway/requests/booked-tokens.ts";
+import { freePrices, pricesOf } from "../../../services/gateway/requests/request-prices.ts";
 
 const nothing = { promptTokens: 0, cachedTokens: 0, completionTokens: 0, seconds: 0, images: 0, requests: 0 };
+interface Answered {
+  readonly machine?: string;
+  readonly usage?: { readonly seconds?: number | undefined };
+  readonly countedTokens?: number;
+}
+
 const qwen = { input: 200_000, cached: 20_000, output: 600_000 };
 
 test.each([
@@ -50,7 +57,13 @@ describe("the prices of a request", () => {
       const [modelId = "", external] = name.split(" ");
       return { modelId, machines: undefined, ...(external !== undefined && { external: true as const }) };
     });
-  const answered = { ...nothing, seconds: undefined, isExternal: false, requests: 1, promptTokens: 10 };
+  const counted = { promptTokens: 10, completionTokens: 0 };
+  const answerOf = (model: string, { machine = "attic", usage = {}, countedTokens }: Answered = {}) =>
+    [
+      { answer: { model, machine, usage: { ...counted, ...usage }, countedTokens } } as unknown as CountedRequest,
+      counted,
+      { external: new Set(["cloud"]) },
+    ] as const;
 
   test("the rate of a request is that of the dearest of its targets, in each part", () => {
     const rate = (...models: string[]) => pricesOf({ promptTokens: 10, targets: targets(...models) }, table);
@@ -58,27 +71,29 @@ describe("the prices of a request", () => {
     expect(rate("large external", "small")).toMatchObject({ fixed: 50, perMillion: 400 });
     expect(rate("free", "small")).toMatchObject({ fixed: 8, perMillion: 400 });
     expect(rate("recalled")).toMatchObject({ fixed: 90, perMillion: 0 });
-    expect(rate("free")).toBeUndefined();
-    expect(pricesOf({ promptTokens: 10, targets: targets("small") }, new PriceTable([]))).toBeUndefined();
+    expect(rate("free")).toBe(freePrices);
+    expect(pricesOf({ promptTokens: 10, targets: targets("small") }, new PriceTable([]))).toBe(freePrices);
   });
 
   test("a model with prices of zero is free, so that no budget in money stops it", () => {
-    expect(pricesOf({ promptTokens: 10, targets: targets("given", "free") }, table)).toBeUndefined();
-    expect(pricesOf({ promptTokens: 10, targets: targets("given", "small") }, table)?.perMillion).toBe(400);
+    expect(pricesOf({ promptTokens: 10, targets: targets("given", "free") }, table)).toBe(freePrices);
+    expect(pricesOf({ promptTokens: 10, targets: targets("given", "small") }, table).perMillion).toBe(400);
   });
 
   test("an answer costs what its own model costs where it ran", () => {
     const prices = pricesOf({ promptTokens: 10, targets: targets("small", "large", "large external") }, table);
-    expect(prices?.costOf({ ...answered, model: "large" })).toBe(10);
-    expect(prices?.costOf({ ...answered, model: "large", isExternal: true })).toBe(50);
-    expect(prices?.costOf({ ...answered, model: "free" })).toBeUndefined();
+    expect(prices.costOf(...answerOf("large"))).toBe(10);
+    expect(prices.costOf(...answerOf("large", { machine: "cloud" }))).toBe(50);
+    expect(prices.costOf(...answerOf("free"))).toBeUndefined();
   });
 
   test("a recording costs the seconds that its server reports, up to what its bytes can hold", () => {
     const size = { seconds: 10, secondsMax: 320, images: 0 };
     const prices = pricesOf({ promptTokens: 0, targets: targets("whisper"), size }, table);
-    const costs = [undefined, 12, 9_999].map((seconds) => prices?.costOf({ ...answered, model: "whisper", seconds }));
-    expect([prices?.fixed, ...costs]).toEqual([1_000, 1_000, 1_200, 32_000]);
-    expect(prices?.costOf({ ...answered, model: "whisper", requests: 0 })).toBe(0);
+    const costs = [undefined, 12, 9_999].map((seconds) =>
+      prices.costOf(...answerOf("whisper", { usage: { seconds } })),
+    );
+    expect([prices.fixed, ...costs]).toEqual([1_000, 1_000, 1_200, 32_000]);
+    expect(prices.costOf(...answerOf("whisper", { countedTokens: 0 }))).toBe(0);
   });
 });

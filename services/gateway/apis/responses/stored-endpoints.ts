@@ -6,7 +6,7 @@ import type { KeyId } from "#shared/keys/key-token.ts";
 import { unknownUrl } from "../../http/answer-faults.ts";
 import { readJsonObject, readShape } from "../../http/read-json.ts";
 import { callerOf } from "../../keys/authenticate.ts";
-import { noSeat } from "../../limits/limits.ts";
+import { oneRequest } from "../../limits/limits.ts";
 import { countsRequests } from "../../requests/admit.ts";
 import { limitFault } from "../../requests/limit-responses.ts";
 import { dropNulls, dropNullsAt, invalidValue } from "../../requests/request-fields.ts";
@@ -212,10 +212,9 @@ function readStored<Value extends object>(
 async function takeRequest(request: FastifyRequest, { limits: book }: ApiParts["limited"]): Promise<void> {
   const books = callerOf(request).books.filter(countsRequests);
   if (books.length === 0) return;
-  const demand = { books, tokens: 0, seat: noSeat };
-  const admission = await book.admit(demand);
+  const admission = await book.admit({ books, ...oneRequest });
   request.state.limitStatus = admission.limitStatus;
-  if (admission.outcome === "refused") throw limitFault(admission, demand);
+  if (admission.outcome === "refused") throw limitFault(admission, oneRequest);
 }
 
 const pageQuery = z.looseObject({

@@ -1,5 +1,6 @@
 import { bookOf, heldIn, heldOf } from "../../../harness/book-of-a-test.ts";
 import { expect, test } from "vitest";
+import { freeRate } from "#shared/prices/cost.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import type {
@@ -39,12 +40,12 @@ class Store implements LimitsBook {
     return { gateways: this.gateways, grown, admissions: settlement.demands.map((each) => this.#admit(each)) };
   }
 
-  #admit({ books, seat, tokens }: Demand): Admission {
+  #admit({ books, seat, tokens, rate }: Demand): Admission {
     this.endsKnownAtAdmission = this.settlements.flatMap(({ ended }) =>
       ended.map(({ reservation }) => reservation.seat),
     );
     const held = books.map((book) => heldIn(book, { tokens }));
-    const reservation = { held, seat, kept: "shared" } as const;
+    const reservation = { held, seat, rate, kept: "shared" } as const;
     return {
       outcome: "admitted",
       reservation,
@@ -73,7 +74,7 @@ async function open({ gateways = 2 } = {}) {
   store.settlements.length = 0;
   let seats = 0;
   const ask = async (keyLimits: KeyLimits, tokens = 1) =>
-    limits.admit({ books: [bookOf(keyLimits)], seat: `seat-${++seats}`, tokens });
+    limits.admit({ books: [bookOf(keyLimits)], seat: `seat-${++seats}`, tokens, rate: freeRate });
   return { clock, store, local, limits, logged, ask, settlements };
 }
 
@@ -250,7 +251,8 @@ test("a share of a budget is what is left of it, divided: what was spent was spe
   local.gateways = 2;
   const limits: KeyLimits = { budget: { tokens: 1_000, per: "day" } };
   local.learn({ books: [bookOf(limits)] }, [{ tokens: 600 }]);
-  const ask = async () => local.admit({ books: [bookOf(limits)], seat: String(Math.random()), tokens: 1_000 });
+  const ask = async () =>
+    local.admit({ books: [bookOf(limits)], seat: String(Math.random()), tokens: 1_000, rate: freeRate });
   expect(heldOf(reservationOf(await ask())).budgetTokens).toBe(200);
   expect(keptOf(await ask())).toBe("budget_reserved");
 });
@@ -259,7 +261,7 @@ test("the memory of a gateway keeps nothing of keys that are idle", async () => 
   const clock = new TurnableClock();
   const local = new LocalLimits({ clock, spent: () => 0 });
   const ask = async (keyId: string, limits: KeyLimits, tokens = 1) =>
-    local.admit({ books: [bookOf(limits, keyId)], seat: keyId, tokens });
+    local.admit({ books: [bookOf(limits, keyId)], seat: keyId, tokens, rate: freeRate });
   for (let key = 0; key < 1_000; key += 1) {
     const reservation = reservationOf(await ask(`key-${key}`, { concurrency: 1, requestsPerMinute: 60 }));
     local.settle({ reservation, ran: true, usedTokens: 1, usedMoney: 0 });
@@ -279,7 +281,7 @@ test("the memory of a gateway lets a key in again when the period of its budget 
   const clock = new TurnableClock({ wallMs: Date.UTC(2026, 0, 31, 23, 59, 59) });
   const local = new LocalLimits({ clock, spent: (_, period) => (period === "2026-01" ? 100 : 0) });
   const limits: KeyLimits = { budget: { tokens: 100, per: "month" } };
-  const ask = async () => local.admit({ books: [bookOf(limits)], seat: "seat", tokens: 1 });
+  const ask = async () => local.admit({ books: [bookOf(limits)], seat: "seat", tokens: 1, rate: freeRate });
   expect(await ask()).toMatchObject({ by: "budget", waitMs: 1_000 });
   clock.advance(1_000);
   expect(keptOf(await ask())).toBe("here");

@@ -4,7 +4,7 @@ import { Fault } from "#shared/fault/fault.ts";
 import type { AnswerRenderer } from "../../../../services/gateway/jobs/answer-parts.ts";
 import { resumedJob } from "../../../../services/gateway/jobs/resume-answer.ts";
 import { PriceTable } from "#shared/prices/price-table.ts";
-import { pricesOf } from "../../../../services/gateway/requests/request-prices.ts";
+import { freePrices, pricesOf } from "../../../../services/gateway/requests/request-prices.ts";
 import type { ModelRequest } from "../../../../services/gateway/requests/request.ts";
 import { staying } from "../../../../services/gateway/requests/resumable-answer.ts";
 import { TurnableClock } from "../../../harness/turnable-clock.ts";
@@ -48,7 +48,7 @@ const resumed = (countedTokens: number) => ({ answer: "a", created: 1, model: "l
 test("an answer that another gateway goes on with is one request, with its prompt and the tokens that came to each of the two", async () => {
   const first = open();
   const large = { ...ceiling, promptTokens: 1_000, answerTokens: 100 };
-  await first.admit({ promptTokens: 10, tokens: 110, ceiling: large }, new AbortController().signal);
+  await first.admit({ promptTokens: 10, tokens: 110, ceiling: large, rate: freePrices }, new AbortController().signal);
   const before = follow(first);
   before.onOffer(offerOf("attic"));
   before.on({ kind: "accepted", state: "running" });
@@ -77,7 +77,7 @@ test("an answer that another gateway goes on with is booked as far as it came al
 
 test("a request that resumes an answer is no request and no failure where its client gives it up before the machine has answered", async () => {
   const account = open({ "last-event-id": "attic.x.1" });
-  account.resumes({ ...ceiling, answerTokens: undefined });
+  account.resumes({ ...ceiling, answerTokens: undefined }, freePrices);
   follow(account);
   account.close(499);
   expect(await booked()).toMatchObject({ requests: 0, failed: 0 });
@@ -85,7 +85,7 @@ test("a request that resumes an answer is no request and no failure where its cl
 
 test("a request that resumes an answer is booked with no more tokens than it may have, whatever its machine reports", async () => {
   const account = open();
-  account.resumes(ceiling);
+  account.resumes(ceiling, freePrices);
   const course = follow(account);
   course.attempts(resumedJob(course, () => offerOf("attic")));
   course.on({ kind: "accepted", state: "running", resumed: resumed(0) });

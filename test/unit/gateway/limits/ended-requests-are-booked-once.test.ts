@@ -1,5 +1,6 @@
 import { bookOf, heldIn } from "../../../harness/book-of-a-test.ts";
 import { setImmediate as turnEnd } from "node:timers/promises";
+import { freeRate } from "#shared/prices/cost.ts";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import { expect, test } from "vitest";
 import { Fault } from "#shared/fault/fault.ts";
@@ -57,6 +58,7 @@ const reservationOf = (
 ): Reservation => ({
   held: [heldIn(bookOf(limits), { tokens: 10 })],
   seat,
+  rate: freeRate,
   kept: "shared",
   ...reservation,
 });

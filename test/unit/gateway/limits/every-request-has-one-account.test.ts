@@ -5,6 +5,7 @@ import { offerOf } from "../offers.ts";
 import { booksOfATest, requestFor } from "../request-of-a-test.ts";
 import { beforeEach, expect, test } from "vitest";
 import type { KeyLimits } from "#shared/records/key-record.ts";
+import { freePrices } from "../../../../services/gateway/requests/request-prices.ts";
 import {
   type Admission,
   type Demand,
@@ -40,7 +41,7 @@ function open(keyLimits?: KeyLimits): { account: ModelRequest; keyId: string } {
   return { account: requestFor(record, { limits, settlements: books.settlements, clock }), keyId: record.id };
 }
 const ceiling = { promptTokens: 1_000, prompts: 1, answers: 1, answerTokens: 100 };
-const demanded = { promptTokens: 10, tokens: 110, ceiling };
+const demanded = { promptTokens: 10, tokens: 110, ceiling, rate: freePrices };
 const admit = (account: ModelRequest, signal = new AbortController().signal) => account.admit(demanded, signal);
 
 /** The request is admitted, and offered to a machine. */
