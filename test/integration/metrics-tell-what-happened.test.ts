@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { addTeam } from "../harness/add-team.ts";
 import type { Endpoint } from "../harness/endpoint.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
 import { MetricsText } from "../harness/metrics-text.ts";
@@ -78,6 +79,21 @@ test("the metrics of a gateway tell the time of the machine and its model apart 
   expect(gaps).toBeLessThanOrEqual(10);
   // Tokens that a busy machine delivers together have no gap.
   expect(seconds("token_gap")).toBeGreaterThan(0.03);
+});
+
+test("the metrics of a gateway tell the tokens and the refusals of each team", async () => {
+  await addTeam(gateway.store, "research", { limits: { budget: { tokens: 10, per: "day" } } });
+  const research = await gateway.issue({ team: "research" });
+  await endpoint.answer({ model: "scripted", says: "/script tokens=3" });
+  await research.endpoint.answer({ model: "scripted", says: "/script tokens=7" });
+  expect((await research.endpoint.chat({ model: "scripted", says: "/script tokens=7" })).status).toBe(429);
+  const told = await after(3);
+  const tokens = (team: string): number => told.value("trunkline_completion_tokens_total", { model: "scripted", team });
+  expect([tokens("research"), tokens("none")]).toEqual([7, 3]);
+  expect(told.value("trunkline_prompt_tokens_total", { team: "research" })).toBeGreaterThan(0);
+  expect(told.samples("trunkline_faults_total").map(({ labels, value }) => ({ ...labels, value }))).toEqual([
+    { code: "insufficient_quota", team: "research", value: 1 },
+  ]);
 });
 
 test("the metrics of a gateway tell of what is under way", async () => {

@@ -36,7 +36,7 @@ export function measureRequests(
   const { requests } = exposition.counters(["route", "model", "outcome", "streamed"], {
     requests: "Ended requests by outcome: ok, or a fault code.",
   });
-  const { faults } = exposition.counters(["code"], {
+  const { faults } = exposition.counters(["code", "team"], {
     faults: "Faults of requests, and of connections without a readable request.",
   });
   const { requestDurationSeconds } = exposition.histograms(totalBuckets, ["route", "model", "streamed"], {
@@ -59,11 +59,9 @@ export function measureRequests(
   const { tokenGapSeconds } = exposition.histograms(gapBuckets, ["model"], {
     tokenGapSeconds: "Seconds between two pieces of a stream; a piece is one token, or several that came together.",
   });
-  const { promptTokens, completionTokens } = exposition.counters(["model"], {
+  const { promptTokens, completionTokens, cost } = exposition.counters(["model", "team"], {
     promptTokens: "Prompt tokens, as booked for the key.",
     completionTokens: "Answer tokens, as booked for the key.",
-  });
-  const { cost } = exposition.counters(["model", "team"], {
     cost: "The cost of requests in the currency of the site, as booked; of models that have a price.",
   });
   const { answersCut, connectionsClosed } = exposition.counters(["reason"], {
@@ -85,12 +83,13 @@ export function measureRequests(
       const model = answer?.model === undefined ? models.ofAsked(facts.model) : models.ofOffered(answer.model);
       const streamed = facts.streamed === true ? "true" : "false";
       requests.inc({ route, model, outcome, streamed });
-      if (outcome !== "ok") faults.inc({ code: outcome });
+      const team = teams.of(facts.team ?? noTeam);
+      if (outcome !== "ok") faults.inc({ code: outcome, team });
       requestDurationSeconds.observe({ route, model, streamed }, ms / 1_000);
       if (answer === undefined || answer.jobs.length === 0) return;
-      promptTokens.inc({ model }, answer.promptTokens);
-      completionTokens.inc({ model }, answer.completionTokens);
-      if (answer.cost !== undefined) cost.inc({ model, team: teams.of(facts.team ?? noTeam) }, answer.cost / unit);
+      promptTokens.inc({ model, team }, answer.promptTokens);
+      completionTokens.inc({ model, team }, answer.completionTokens);
+      if (answer.cost !== undefined) cost.inc({ model, team }, answer.cost / unit);
       const { acceptedMs, loadWaitMs, firstTokenMs, endedMs } = answer;
       if (loadWaitMs !== undefined) firstTokens.modelLoadWaitSeconds.observe({ model }, loadWaitMs / 1_000);
       if (acceptedMs === undefined) return;
@@ -100,7 +99,7 @@ export function measureRequests(
       firstTokens.timeToFirstTokenSeconds.observe({ model }, firstTokenMs / 1_000);
       firstTokens.modelFirstTokenSeconds.observe({ model }, (firstTokenMs - acceptedMs) / 1_000);
     },
-    connectionRefused: (code: FaultCode): void => faults.inc({ code }),
+    connectionRefused: (code: FaultCode): void => faults.inc({ code, team: noTeam }),
     connectionClosed: (reason: ConnectionBound): void => connectionsClosed.inc({ reason }),
     answersHold(bytes: number): void {
       answerBytes = bytes;
