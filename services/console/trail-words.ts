@@ -41,6 +41,8 @@ export const actionWords: Readonly<Record<AuditAction | "signed_in" | "request_c
   person_disabled: "disabled",
   person_enabled: "enabled",
   person_removed: "forgot",
+  alert_set: "added the alert target",
+  alert_removed: "removed the alert target",
   signed_in: "signed in with",
   request_cancelled: "cancelled a request of",
 };

@@ -73,6 +73,11 @@ class Pepper {
     return Buffer.from(hkdfSync("sha256", this.#text, "", `trunkline end users ${keyId}`, 32));
   }
 
+  /** The key that encrypts the URLs and signing secrets of alert targets. */
+  get alertsKey(): Buffer {
+    return Buffer.from(hkdfSync("sha256", this.#text, "", "trunkline alert targets", 32));
+  }
+
   /** The seed with which all gateways of the site hash prompts, an int32. Nobody else can hash a guess. */
   get promptSeed(): number {
     return this.#hmacBytes("trunkline prompt seed").readInt32LE(0);
@@ -136,6 +141,11 @@ export class Peppers {
   /** Returns the keys under which the names of the end users of an API key may be encrypted. */
   endUsersKeys(keyId: string): OfEach<Buffer> {
     return this.#each((pepper) => pepper.endUsersKey(keyId));
+  }
+
+  /** Returns the keys under which the secrets of alert targets may be encrypted. */
+  alertsKeys(): OfEach<Buffer> {
+    return this.#each((pepper) => pepper.alertsKey);
   }
 
   /** Returns the possible digests of a key. */

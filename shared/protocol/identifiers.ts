@@ -69,6 +69,9 @@ export const teamName = z
   .string()
   .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, "must be 1 to 63 small letters, digits or hyphens, and not begin with a hyphen");
 
+/** The name of an alert target, chosen by an admin. */
+export const alertName = teamName;
+
 /** The digest of the issuer and the subject of a person who signs in by OpenID Connect. */
 export const personId = z.string().regex(/^[0-9a-f]{64}$/, "must be the id of a person: 64 digits and letters a to f");
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { machineName, personId, routeName, teamName } from "../protocol/identifiers.ts";
+import { alertName, machineName, personId, routeName, teamName } from "../protocol/identifiers.ts";
 import { modelId } from "../protocol/model.ts";
 import { keyName } from "./key-record.ts";
 import { priceName } from "./price-name.ts";
@@ -42,6 +42,8 @@ export const auditActions = [
   "person_disabled",
   "person_enabled",
   "person_removed",
+  "alert_set",
+  "alert_removed",
 ] as const;
 export type AuditAction = (typeof auditActions)[number];
 
@@ -61,6 +63,7 @@ const recordNames = {
   price: priceName,
   team: teamName,
   person: personId,
+  alert: alertName,
 };
 export type RecordKind = keyof typeof recordNames;
 export const recordKinds = Object.keys(recordNames) as readonly RecordKind[];

@@ -24,7 +24,9 @@ export interface SiteGateway {
 export const sinceVersion: Record<string, string> = {
   person: "0.3.0",
   team: "0.3.0",
-  ...Object.fromEntries(auditActions.filter((each) => /^(?:team|person)_/.test(each)).map((each) => [each, "0.3.0"])),
+  ...Object.fromEntries(
+    auditActions.filter((each) => /^(?:team|person|alert)_/.test(each)).map((each) => [each, "0.3.0"]),
+  ),
   own: "0.3.0",
   price_set: "0.3.0",
   price_removed: "0.3.0",

@@ -36,7 +36,8 @@ export async function sendChecked(url: URL, request: CheckedRequest): Promise<In
   const { promise, resolve: answered, reject } = Promise.withResolvers<IncomingMessage>();
   const options = { method, headers, agent: false, signal, lookup: lookupOf(addresses), ...connection };
   const send = url.protocol === "https:" ? requestHttps : requestHttp;
-  send(url, options).once("response", answered).once("error", reject).end(body);
+  const isClosed = (): void => reject(new Error("the connection closed"));
+  send(url, options).once("response", answered).once("error", reject).once("close", isClosed).end(body);
   return promise;
 }
 
