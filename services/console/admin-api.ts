@@ -28,17 +28,20 @@ export const refused = { tell: (): void => undefined };
 
 const apiPath = "/admin/v1";
 
-interface Asking {
+export interface Asking {
   readonly method?: string;
   readonly body?: unknown;
   readonly signal?: AbortSignal | undefined;
+  /** The id of a member's own key, for which the request counts. */
+  readonly key?: string | undefined;
 }
 
 /** Sends a request to the gateway. Throws an `ApiFault` for every answer that is an error. */
-export async function send(url: string, { method = "GET", body, signal: until }: Asking = {}): Promise<Response> {
+export async function send(url: string, { method = "GET", body, signal: until, key }: Asking = {}): Promise<Response> {
   const headers = {
     "x-trunkline-console": "1",
     ...(body === undefined ? {} : { "content-type": "application/json" }),
+    ...(key === undefined ? {} : { "x-trunkline-key": key }),
   };
   const asked = { method, headers, body: body === undefined ? null : JSON.stringify(body), signal: until ?? null };
   const response = await fetch(url, asked).catch((error: unknown) => {
@@ -48,7 +51,8 @@ export async function send(url: string, { method = "GET", body, signal: until }:
   if (response.ok) return response;
   const text = await response.text();
   const fault = new ApiFault(response.status, errorIn(text, response.status));
-  if (response.status === 401) refused.tell();
+  // A key that is refused ends no session.
+  if (response.status === 401 && key === undefined) refused.tell();
   throw fault;
 }
 
@@ -66,11 +70,11 @@ export async function read<Of extends CallName>(
   sent: SentTo<Of>,
   until?: AbortSignal,
 ): Promise<AnswerTo<Of>> {
-  return readAt(apiPath + call(name, sent).path, until);
+  return readAt(apiPath + call(name, sent).path, { signal: until });
 }
 
-async function readAt<Answer>(url: string, until?: AbortSignal): Promise<Answer> {
-  return (await (await send(url, { signal: until })).json()) as Answer;
+async function readAt<Answer>(url: string, asking: Asking): Promise<Answer> {
+  return (await (await send(url, asking)).json()) as Answer;
 }
 
 /** Makes a change, and has every shown answer read anew. */
@@ -147,15 +151,15 @@ export function useAnswer<Of extends CallName>(
   return useRead(apiPath + call(name, sent).path, turn);
 }
 
-/** Reads an answer of any path of the gateway as `useAnswer` does. */
-export function useRead<Answer>(path: string, turn: number | string = 0): Shown<Answer> {
+/** Reads an answer of any path of the gateway as `useAnswer` does, for a member's own key if one is named. */
+export function useRead<Answer>(path: string, turn: number | string = 0, key?: string): Shown<Answer> {
   const [shown, setShown] = useState<Shown<Answer> & { readonly path?: string | undefined }>(none);
   const [attempt, setAttempt] = useState(0);
   const at = changes.value;
   useEffect(() => {
     const leaving = new AbortController();
     let pause: ReturnType<typeof setTimeout> | undefined;
-    readAt<Answer>(path, leaving.signal).then(
+    readAt<Answer>(path, { signal: leaving.signal, key }).then(
       (answer) => setShown({ path, answer, fault: undefined }),
       (error: unknown) => {
         if (leaving.signal.aborted) return;
@@ -168,7 +172,7 @@ export function useRead<Answer>(path: string, turn: number | string = 0): Shown<
       leaving.abort();
       clearTimeout(pause);
     };
-  }, [path, at, turn, attempt]);
+  }, [path, at, turn, attempt, key]);
   return shown.path === path ? shown : none;
 }
 

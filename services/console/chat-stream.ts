@@ -1,5 +1,5 @@
 /** One chat with a model by the public API, as it streams. */
-import { ApiFault, linesOf, send } from "./admin-api.ts";
+import { ApiFault, type Asking, linesOf, send } from "./admin-api.ts";
 import { type Answer, type Chunk, grow, noAnswer } from "./chat-answer.ts";
 
 /** A piece of a message as OpenAI's API has it. */
@@ -17,10 +17,10 @@ const dataLine = "data: ";
 /** Sends a chat, and tells the answer as it grows. Resolves with the id of the request. Throws an `ApiFault`. */
 export async function streamChat(
   body: object,
-  { signal, onAnswer }: { readonly signal: AbortSignal; readonly onAnswer: (answer: Answer) => void },
+  { onAnswer, ...asking }: Pick<Asking, "key" | "signal"> & { readonly onAnswer: (answer: Answer) => void },
 ): Promise<string> {
   const asked = { ...body, stream: true };
-  const response = await send("/console/v1/chat/completions", { method: "POST", body: asked, signal });
+  const response = await send("/console/v1/chat/completions", { method: "POST", body: asked, ...asking });
   let answer = noAnswer;
   for await (const line of linesOf(response)) {
     if (!line.startsWith(dataLine) || line === "data: [DONE]") continue;

@@ -4,6 +4,7 @@ import { noCurrency } from "#shared/money/money.ts";
 import type { ShownMe } from "#shared/admin/session-operations.ts";
 import { go, to } from "./address.ts";
 import { type ApiFault, faultOf, read, refused, send } from "./admin-api.ts";
+import { beginChat } from "./chat-state.ts";
 import { currency } from "./currency.ts";
 import { followGateway, leaveGateway } from "./live.ts";
 import { takeRefusal } from "./sign-in-refusal.ts";
@@ -41,6 +42,7 @@ export async function signIn(token: string): Promise<void> {
 /** Ends this session, or all sessions and links of its key. Throws an `ApiFault` if the session may go on. */
 export async function signOut({ everywhere = false } = {}): Promise<void> {
   await send(`/console/session${everywhere ? "?everywhere" : ""}`, { method: "DELETE" });
+  beginChat();
   leave();
   go(to([]));
 }

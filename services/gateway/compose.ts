@@ -1,3 +1,4 @@
+import type { FastifyInstance } from "fastify";
 import type { Broker } from "#shared/broker/broker.ts";
 import { ImageFetcher } from "./images/image-fetcher.ts";
 import { Fault } from "#shared/fault/fault.ts";
@@ -193,7 +194,9 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const lookAtOld = clock.every(oldResponsesEveryMs, dropOld);
   lifecycle.onStop("old responses", () => lookAtOld.cancel());
   mountApis(server, { prove: (scope) => proveCallers(scope, access) }, apiParts);
-  openMembers(server, { config, store, badKeys: access.badKeys, fleet, modelRoutes, log });
+  const mountPlayground = (own: FastifyInstance, prove: (scope: FastifyInstance) => void): void =>
+    mountApis(own, { prove, below: "/console" }, apiParts);
+  openMembers(server, { config, store, access, fleet, modelRoutes, mountPlayground, log });
   // The ports are known once the gateway listens, and no request comes before.
   const reached = { baseUrl: "", consoleUrl: "" };
   const operations = openOperations({
@@ -209,7 +212,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     whyClosed: tunnels && ((publicKey) => tunnels.whyClosed(publicKey)),
     check,
     addresses: () => reached,
-    mountPlayground: (scope, prove) => mountApis(scope, { prove, below: "/console" }, apiParts),
+    mountPlayground,
     gateway,
     publicTls: tls,
     tls: operationsTls,

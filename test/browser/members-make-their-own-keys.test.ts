@@ -1,5 +1,6 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { setPrice } from "#shared/records/change-price.ts";
 import { findBrowser, launchBrowser } from "../harness/find-browser.ts";
 import { freePort } from "../harness/free-port.ts";
 import { type GatewayInProcess, startGatewayInProcess } from "../harness/gateway-in-process.ts";
@@ -24,15 +25,18 @@ describe.skipIf(found.path === undefined)("members at the public port", () => {
         ...(await makeSelfSigned()),
         TRUNKLINE_OIDC_ROLES: "ops=admin,*=member",
         TRUNKLINE_PUBLIC_URL: publicUrl,
+        TRUNKLINE_CURRENCY: "EUR",
         TRUNKLINE_PORT: new URL(publicUrl).port,
       },
     });
     await site.issue();
+    await setPrice("script*", { output: 600_000 }, { ...site.store, actor: { by: "the operator" } });
     await addTeam(site.store, "research", {
       scopes: ["script*"],
       limits: { budget: { tokens: 10_000, per: "month" } },
     });
     people.claims.set("anna", { groups: ["research"], email: "anna@example.org", email_verified: true });
+    people.claims.set("otto", { groups: ["research"], email: "otto@example.org" });
     people.claims.set("eve", { groups: ["guests"], email: "<img src=x onerror=alert(1)>" });
     browser = await launchBrowser(found.path ?? "");
   }, 300_000);
@@ -95,6 +99,36 @@ describe.skipIf(found.path === undefined)("members at the public port", () => {
     expect(own.complaints).toEqual([]);
   });
 
+  test("a member chats with a model in the playground by a key of their own, stops an answer, and sees tokens and cost", async () => {
+    const own = await signedIn("otto");
+    const { page } = own;
+    await own.enter("link", "Playground");
+    await own.sees("you have no valid one");
+    for (const name of ["phone", "laptop"]) {
+      const body = { data: { name }, headers: { "x-trunkline-console": "1" } };
+      expect((await page.request.post(`${publicUrl}/console/member/v1/keys`, body)).status()).toBe(201);
+    }
+    await own.go("/playground?model=scripted:plain");
+    await page.getByLabel("Key", { exact: true }).selectOption("laptop (research)");
+    await own.fill("Message", "script tokens=500 delay_ms=20");
+    await page.getByLabel("Message").press("Enter");
+    await own.sees(/token-3 /);
+    await own.click("Stop");
+    await own.sees("Stopped.");
+    await own.fill("Message", "Hello");
+    await own.click("Send");
+    await own.sees(/\d+ tokens · prompt of \d+.* · [\d.]+ EUR · /);
+    await own.click("Copy as code");
+    await page.getByLabel("curl", { exact: true }).getByText(`${publicUrl}/v1/chat/completions`).waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("link", { name: "What happened" }).click();
+    await own.heading("Request");
+    await own.enter("link", "Requests");
+    await page.getByRole("row", { name: /scripted:plain ok laptop/ }).waitFor();
+    await page.getByRole("row", { name: /scripted:plain client_closed laptop/ }).waitFor();
+    expect(own.complaints).toEqual([]);
+  });
+
   test("a member in no team is told so, and a hostile name is shown as text", async () => {
     const own = await signedIn("eve");
     await own.sees("You are in no team yet");
@@ -106,7 +140,7 @@ describe.skipIf(found.path === undefined)("members at the public port", () => {
   test("the pages of members fit a phone", async () => {
     const own = await signedIn("anna");
     await own.page.setViewportSize({ width: 360, height: 740 });
-    for (const page of ["Keys", "Usage", "Requests", "Models"]) {
+    for (const page of ["Keys", "Usage", "Requests", "Models", "Playground"]) {
       await own.go(page === "Keys" ? "" : `/${page.toLowerCase()}`);
       await own.heading(page);
       expect([page, await own.page.evaluate("document.documentElement.scrollWidth")]).toEqual([page, 360]);

@@ -63,6 +63,8 @@ interface Sent {
   readonly body?: object;
   readonly port?: "public" | "operations";
   readonly host?: string;
+  /** Called for each piece of the answer. */
+  readonly onPiece?: () => void;
 }
 interface Got {
   readonly status: number;
@@ -72,14 +74,17 @@ interface Got {
 }
 
 async function send(method: string, path: string, sent: Sent = {}): Promise<Got> {
-  const { cookie, headers = own, body, port = "public", host = "models.example.org" } = sent;
+  const { cookie, headers = own, body, port = "public", host = "models.example.org", onPiece } = sent;
   const { hostname, port: number } = new URL(port === "public" ? site.baseUrl : site.operationsUrl);
   const type = body === undefined ? {} : { "content-type": "application/json" };
   const all = { ...headers, ...type, ...(cookie !== undefined && { cookie }), ...(port === "public" && { host }) };
   return new Promise((resolve, reject) => {
     const request = ask({ hostname, port: number, method, path, headers: all }, (response) => {
       let text = "";
-      response.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+      response.setEncoding("utf8").on("data", (piece: string) => {
+        text += piece;
+        onPiece?.();
+      });
       response.on("end", () => {
         const isJson = String(response.headers["content-type"]).startsWith("application/json");
         const { statusCode: status = 0 } = response;
@@ -225,6 +230,104 @@ test("keys, usage and requests of somebody else are as if they were not there", 
   for (const path of ["/keys", "/usage", "/requests", "/me"])
     expect((await send("GET", api + path, { cookie: anna })).text).not.toContain(foreign.id);
   expect((await send("GET", `${api}/usage?key=${foreign.id}`, { cookie: anna })).status).toBe(400);
+});
+
+const chatPath = "/console/v1/chat/completions";
+const hello = { model: "scripted", messages: [{ role: "user", content: "Hello" }] };
+/** The headers of the page when it chats by a key. */
+const byKey = (id: string) => ({ ...own, "x-trunkline-key": id });
+const chatBy = (id: string, sent: Sent) => send("POST", chatPath, { body: hello, headers: byKey(id), ...sent });
+
+test("a chat of the playground counts for the member's own key that it names, and has that key's models and limits", async () => {
+  people.claims.set("olga", { groups: ["research"] });
+  const cookie = await memberCookie("olga");
+  const terms = { name: "x", scopes: ["scripted:plain"], rpm: 1 };
+  const { id } = (await send("POST", `${api}/keys`, { cookie, body: terms })).json;
+  const listed = await send("GET", "/console/v1/models", { cookie, headers: byKey(id) });
+  expect(listed.json.data.map((each: { id: string }) => each.id)).toEqual(["scripted:plain"]);
+  expect(listed.headers["access-control-allow-origin"]).toBeUndefined();
+  const body = { ...hello, model: "scripted:plain" };
+  expect((await chatBy(id, { cookie })).json.error.code).toBe("model_not_found");
+  const answered = await chatBy(id, { cookie, body });
+  expect([answered.status, answered.json.choices[0].message.content]).toEqual([200, expect.stringMatching(/^Hello!/)]);
+  const request = String(answered.headers["x-request-id"]);
+  const shown = () => send("GET", `${api}/requests/${request}`, { cookie });
+  await expect.poll(async () => (await shown()).json).toMatchObject({ key: id, code: "ok", path: chatPath });
+  expect((await chatBy(id, { cookie, body })).json.error.code).toBe("rate_limit_exceeded");
+  const usage = async () => (await send("GET", `${api}/usage`, { cookie })).json.data;
+  await expect.poll(usage).toContainEqual(expect.objectContaining({ key: id, team: "research", requests: 1 }));
+});
+
+test("the playground refuses each key but a valid one of the member's own, and a session that is none of a member", async () => {
+  people.claims.set("pia", { groups: ["research"] });
+  const [cookie, person] = [await memberCookie("pia"), personIdOf(people.issuer, "pia")];
+  const issue = async (terms: object) => (await site.issue({ person, team: "research", ...terms })).record.id;
+  const valid = await issue({});
+  const [revoked, disabled] = [await issue({}), await issue({})];
+  for (const [id, action] of [
+    [revoked, "revoked"],
+    [disabled, "disabled"],
+  ] as const)
+    await changeKey(id, { action }, { ...site.store, actor: { by: "the operator" } });
+  const ofBert = await issue({ person: personIdOf(people.issuer, "bert"), team: "other" });
+  const elsewhere = (await signInAt("operations", "ada")).cookie;
+  const refused: readonly (readonly [what: string, sent: Sent, status: number, words: string])[] = [
+    ["another member's key", { headers: byKey(ofBert) }, 401, "does not exist or has been revoked"],
+    ["a key of nobody", { headers: byKey("0aB1cD2eF3gH") }, 401, "does not exist or has been revoked"],
+    ["a key of the site", { headers: byKey((await site.issue()).record.id) }, 401, "does not exist"],
+    ["an own admin key", { headers: byKey(await issue({ kind: "admin", team: undefined })) }, 401, "does not exist"],
+    ["a revoked key", { headers: byKey(revoked) }, 401, "does not exist or has been revoked"],
+    ["a disabled key", { headers: byKey(disabled) }, 401, "disabled"],
+    ["an expired key", { headers: byKey(await issue({ ttlMs: 1 })) }, 401, "expired"],
+    ["a key of a team that the person is not in", { headers: byKey(await issue({ team: "other" })) }, 401, "no member"],
+    ["no key", { headers: own }, 400, "x-trunkline-key"],
+    ["two keys", { headers: byKey(`${valid}, ${ofBert}`) }, 400, "x-trunkline-key"],
+    ["no session", { cookie: undefined }, 401, "Nobody is signed in"],
+    ["the other port's session", { cookie: elsewhere }, 401, "Nobody is signed in"],
+    [
+      "the other port's token",
+      { cookie: `__Host-trunkline_member=${elsewhere.split("=")[1]}` },
+      401,
+      "session has ended",
+    ],
+    ["a page of another origin", { headers: { ...byKey(valid), "sec-fetch-site": "same-site" } }, 403, "own page"],
+    ["a form", { headers: { "x-trunkline-key": valid } }, 403, "own page"],
+    ["a foreign name", { host: "evil.example" }, 400, "Host header"],
+    ["the operations port", { port: "operations" }, 401, "admin key"],
+  ];
+  for (const [what, sent, status, words] of refused) {
+    const { json, status: got } = await chatBy(valid, { cookie, ...sent });
+    expect([what, got, json.error.message]).toEqual([what, status, expect.stringContaining(words)]);
+  }
+  expect((await chatBy(valid, { cookie })).status).toBe(200);
+});
+
+test.each([
+  [
+    "the member signs out",
+    "This session has ended",
+    (cookie: string) => send("DELETE", "/console/session", { cookie }),
+  ],
+  [
+    "their key is revoked",
+    "has been revoked",
+    (cookie: string, id: string) => send("POST", `${api}/keys/${id}/revoke`, { cookie, body: {} }),
+  ],
+  [
+    "they are disabled",
+    "has been disabled",
+    () => enablePerson(personIdOf(people.issuer, "quin"), false, { ...site.store, actor: { by: "the operator" } }),
+  ],
+])("a running answer of the playground ends when %s", async (_, words, end) => {
+  people.claims.set("quin", { groups: ["research"] });
+  const cookie = await memberCookie("quin");
+  const { id } = (await send("POST", `${api}/keys`, { cookie, body: { name: "x" } })).json;
+  const begun = Promise.withResolvers<void>();
+  const body = { ...hello, stream: true, messages: [{ role: "user", content: "script tokens=2000 delay_ms=20" }] };
+  const answer = chatBy(id, { cookie, body, onPiece: begun.resolve });
+  await begun.promise;
+  await end(cookie, id);
+  expect((await answer).text).toContain(words);
 });
 
 test.each([
@@ -432,7 +535,17 @@ test("wrong cookies, sign-ins and codes of logins count as guesses of their addr
   const server = createServer({ log, bodyBytesMax: 1_024, bodyLimitName: "bodyBytesMax" });
   onTestFinished(() => server.close());
   const rest = { usage: openUsage(site.store.state), requests: noRequests, modelsOf: async () => [], log };
-  serveMembers(server, { ...site.store, ...rest, openId, codes, publicUrl, badKeys, currency: "units" });
+  const mountPlayground = (): void => undefined;
+  serveMembers(server, {
+    ...site.store,
+    ...rest,
+    openId,
+    codes,
+    publicUrl,
+    badKeys,
+    mountPlayground,
+    currency: "units",
+  });
   const cookie = `__Host-trunkline_member=trunkline_member_${"0".repeat(12)}_${"0".repeat(32)}`;
   const headers = { ...own, host: "models.example.org", cookie };
   const [state, verifier, code] = ["s".repeat(43), "v".repeat(43), "c".repeat(22)];

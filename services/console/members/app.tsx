@@ -5,6 +5,7 @@ import { FaultNotice } from "../parts.tsx";
 import { OwnKeys } from "./keys-page.tsx";
 import { LoginPage } from "./login-page.tsx";
 import { OwnModels } from "./models-page.tsx";
+import { OwnPlayground } from "./playground-page.tsx";
 import { OwnRequests } from "./requests-page.tsx";
 import { isLogin, session, signOut } from "./session.ts";
 import { OwnUsage } from "./usage-page.tsx";
@@ -14,6 +15,7 @@ const pages: Pages = {
   usage: ["Usage", OwnUsage],
   requests: ["Requests", OwnRequests],
   models: ["Models", OwnModels],
+  playground: ["Playground", OwnPlayground],
 };
 
 export function MemberApp() {

@@ -1,8 +1,8 @@
 import type { Used } from "#shared/admin/member-operations.ts";
 import { moneyText } from "#shared/money/money.ts";
+import { currency } from "../currency.ts";
 import { shortNumber } from "../quantity.ts";
 import { Gauge, None } from "../values.tsx";
-import { session } from "./session.ts";
 
 /** The budgets of a key, a person or a team, each with the part that is used. */
 export function Budgets({ of }: { readonly of: readonly Used[] }) {
@@ -20,5 +20,5 @@ export function Budgets({ of }: { readonly of: readonly Used[] }) {
 
 /** Returns an amount of millionths with the currency of the site. */
 export function money(millionths: number): string {
-  return moneyText(millionths, session.value.state === "in" ? session.value.self.currency : undefined);
+  return moneyText(millionths, currency.value);
 }

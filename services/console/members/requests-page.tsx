@@ -5,6 +5,7 @@ import { Answered, Facts, Page } from "../parts.tsx";
 import { msText, numberText } from "../quantity.ts";
 import { Table } from "../table.tsx";
 import { Name, None, orDash, Time } from "../values.tsx";
+import { money } from "./budgets.tsx";
 import { useOwn } from "./member-api.ts";
 
 export function OwnRequests({ rest: [id] }: { readonly rest: readonly string[] }) {
@@ -71,6 +72,7 @@ function OneRequest({ id }: { readonly id: string }) {
               ["Total", msText(shown.total_ms)],
               ["Prompt tokens", numberText(shown.prompt_tokens)],
               ["Answer tokens", numberText(shown.completion_tokens)],
+              ["Cost", shown.cost == null ? null : money(shown.cost)],
             ]}
           />
         )}

@@ -2,6 +2,8 @@
 import { signal } from "@preact/signals";
 import { go, path, to } from "../address.ts";
 import { type ApiFault, faultOf, refused, send } from "../admin-api.ts";
+import { beginChat } from "../chat-state.ts";
+import { currency } from "../currency.ts";
 import { takeRefusal } from "../sign-in-refusal.ts";
 import { type OwnAnswer, readOwn } from "./member-api.ts";
 
@@ -18,7 +20,9 @@ export async function openSession(): Promise<void> {
   refused.tell = () => (session.value = { state: "out" });
   const refusal = takeRefusal();
   try {
-    session.value = { state: "in", self: await readOwn("GET /me", {}) };
+    const self = await readOwn("GET /me", {});
+    currency.value = self.currency;
+    session.value = { state: "in", self };
     keepLogin(true);
   } catch (error) {
     const fault = faultOf(error);
@@ -45,6 +49,7 @@ function keepLogin(isIn: boolean): void {
 /** Ends this session, or all of the member. Throws an `ApiFault` if it may go on. */
 export async function signOut({ everywhere = false } = {}): Promise<void> {
   await send(`/console/session${everywhere ? "?everywhere" : ""}`, { method: "DELETE" });
+  beginChat();
   session.value = { state: "out" };
   go(to([]));
 }

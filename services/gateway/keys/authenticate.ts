@@ -6,6 +6,7 @@ import type { BadKeys } from "./bad-keys.ts";
 import { type KnownKeys, authUnavailable } from "./known-keys.ts";
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { Exchange } from "../http/request-state.ts";
 import { TimedResponse } from "../http/timed-response.ts";
 
 /** Returns the record of a valid key; throws the fault for any other verdict. */
@@ -102,6 +103,18 @@ declare module "../http/request-state.ts" {
   }
 }
 
+/** Notes the caller of a request. From now on the request ends when its key is revoked or disabled, or its person is. */
+export function noteCaller(
+  { request, reply }: Exchange,
+  { key, books }: Standing,
+  { leaving, running }: { readonly leaving: AbortController; readonly running: RunningRequests },
+): void {
+  const { state } = request;
+  state.caller = { key, books, leaving, begin: (staying) => running.begin(key, staying) };
+  state.key = key.id;
+  if (!leaving.signal.aborted) reply.raw.once("close", running.begin(key, leaving));
+}
+
 /** Returns the caller of an authenticated request. To reach such a route without a caller is a bug, never a way in. */
 export function callerOf(request: FastifyRequest): Caller {
   const { caller } = request.state;
@@ -185,12 +198,7 @@ export function proveCallers(scope: FastifyInstance, dependencies: Dependencies)
   const { running, standings } = dependencies;
   scope.addHook("onRequest", (request, reply, done) => {
     const leaving = untilClientLeaves(reply.raw);
-    const enter = ({ key, books }: Standing): void => {
-      const { state } = request;
-      state.caller = { key, books, leaving, begin: (staying) => running.begin(key, staying) };
-      state.key = key.id;
-      if (!leaving.signal.aborted) reply.raw.once("close", running.begin(key, leaving));
-    };
+    const enter = (standing: Standing): void => noteCaller({ request, reply }, standing, { leaving, running });
     const key = authenticate({ text: sentKey(request.headers), address: request.ip }, dependencies);
     const standing = key instanceof Promise ? key.then((proven) => standings.of(proven)) : standings.of(key);
     if (standing instanceof Promise) return standing.then(enter);

@@ -25,13 +25,22 @@ export interface MemberProof {
 /** Returns a person and their teams as they are now. Undefined for one who was removed or disabled. */
 export async function memberBy(id: string, { people, teams }: MemberProof): Promise<PersonInTeams | undefined> {
   const person = await people.find(id);
-  if (person === undefined || person.disabledAt !== undefined) return undefined;
-  return { person, teams: (await teams.list()).filter((team) => isMember(person, team)) };
+  return isThere(person) ? { person, teams: await teamsOf(person, teams) } : undefined;
+}
+
+function isThere(person: PersonRecord | undefined): person is PersonRecord {
+  return person !== undefined && person.disabledAt === undefined;
+}
+
+async function teamsOf(person: PersonRecord, teams: MemberProof["teams"]): Promise<PersonInTeams["teams"]> {
+  return (await teams.list()).filter((team) => isMember(person, team));
 }
 
 /** The member of a request, and their session. */
 export interface SignedInMember extends PersonInTeams {
   readonly session: MemberSession;
+  /** Reads the session and its person again. Throws the fault of a session that has ended. */
+  readonly again: () => Promise<unknown>;
 }
 
 const members = new WeakMap<FastifyRequest, SignedInMember>();
@@ -46,19 +55,20 @@ export function memberOf(request: FastifyRequest): SignedInMember {
 /** Requests of one member in a minute at each gateway: some of them read a year of usage. */
 export const memberRequestsPerMinuteMax = 300;
 
-/** Lets only requests with a member's session into a scope of routes, before their bodies are read. */
-export function proveMembers(scope: FastifyInstance, proof: MemberProof): void {
+/** Proves the member who sent a request by the session of its cookie, and throws where there is none. */
+export type ProveMember = (request: FastifyRequest) => Promise<SignedInMember>;
+
+/** Returns the proof of members. The requests of a member count for one rate, wherever it is used. */
+export function memberProver(proof: MemberProof): ProveMember {
   const rates = new RateBuckets(proof.clock, perMinute(memberRequestsPerMinuteMax));
-  scope.addHook("onRequest", async (request) => {
+  return async (request) => {
     assertOwnPage(request);
     const text = cookieIn(request, memberCookie);
     if (text === undefined) throw signInFirst("Nobody is signed in here. Sign in first.");
     const member = await proof.badKeys.askOrThrow(request.ip, async () => {
-      const session = await asStore(() => findMemberSession(text, proof));
-      const found = session && (await asStore(() => memberBy(session.person, proof)));
-      if (session === undefined || found === undefined || session.createdAt < beginOf(found.person))
-        throw signInFirst("This session has ended. Sign in again.");
-      return { ...found, session };
+      const found = await sessionWith(text, proof);
+      const teams = await asStore(() => teamsOf(found.person, proof.teams));
+      return { ...found, teams, again: () => sessionWith(text, proof) };
     });
     if (rates.waitMs(member.person.name) > 0) {
       const message = `A member may send ${memberRequestsPerMinuteMax} requests a minute here (memberRequestsPerMinuteMax). Try again in a moment.`;
@@ -66,7 +76,16 @@ export function proveMembers(scope: FastifyInstance, proof: MemberProof): void {
     }
     rates.add(member.person.name);
     members.set(request, member);
-  });
+    return member;
+  };
+}
+
+async function sessionWith(text: string, proof: MemberProof): Promise<Pick<SignedInMember, "session" | "person">> {
+  const session = await asStore(() => findMemberSession(text, proof));
+  const person = session && (await asStore(() => proof.people.find(session.person)));
+  if (session === undefined || !isThere(person) || session.createdAt < beginOf(person))
+    throw signInFirst("This session has ended. Sign in again.");
+  return { session, person };
 }
 
 /** Returns when the sessions of a person could begin: those from before they were disabled or removed stay ended. */

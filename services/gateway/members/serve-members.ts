@@ -15,7 +15,7 @@ import { memberScript, servePage } from "../operations/serve-console.ts";
 import { readInput, serveOperation } from "../operations/serve-operation.ts";
 import type { IdempotencyRecords } from "../jobs/idempotency-records.ts";
 import { type AllowedLogin, allowLogin, loginRoutes } from "./authorize.ts";
-import { assertPublicName, memberBy, memberOf, proveMembers } from "./member-access.ts";
+import { assertPublicName, memberBy, memberOf, memberProver, type ProveMember } from "./member-access.ts";
 import { actorOf, type MemberSignIn, memberSessionRoutes } from "./member-sign-in.ts";
 
 export const memberPrefix = "/console/member/v1";
@@ -24,6 +24,8 @@ export interface MemberParts extends MemberSignIn, Pick<MemberSite, "usage" | "r
   readonly log: Log;
   /** Keeps the codes of logins, for all gateways. */
   readonly codes: IdempotencyRecords;
+  /** Mounts the routes that call models, for the members that `prove` lets in. */
+  readonly mountPlayground: (scope: FastifyInstance, prove: ProveMember) => void;
 }
 
 /** Mounts the pages and the operations of members at the public port, and nothing of the operations port. */
@@ -33,10 +35,12 @@ export function serveMembers(server: FastifyInstance, parts: MemberParts): void 
     memberSessionRoutes(scope, parts);
     loginRoutes(scope, { ...parts, makeKey: (allowed, request) => makeLoginKey(allowed, request, parts) });
     servePage(scope, memberScript);
+    const prove = memberProver(parts);
+    parts.mountPlayground(scope, prove);
     void scope.register(
       async (api) => {
         api.addHook("onRequest", async (_, reply) => void reply.header("cache-control", "no-store"));
-        proveMembers(api, parts);
+        api.addHook("onRequest", async (request) => void (await prove(request)));
         for (const name of Object.keys(memberOperations) as (keyof MemberOperations)[]) mount(api, name, parts);
         api.all("/*", (request) => {
           throw unknownUrl(request);

@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import { Fault } from "#shared/fault/fault.ts";
 import { booksOf } from "#shared/records/book.ts";
 import type { KeyLimits, KeyRecord } from "#shared/records/key-record.ts";
-import { type RunningRequests, untilClientLeaves } from "../keys/authenticate.ts";
+import { noteCaller, type RunningRequests, untilClientLeaves } from "../keys/authenticate.ts";
 import { type AdminProof, askerBy } from "./operations-access.ts";
 
 /** The limits of the playground, for all sessions of one admin key together. */
@@ -24,12 +24,8 @@ export function provePlayground(
         "The playground is for sessions of admins. Other clients call the models at the public port, with an API key.";
       throw new Fault("insufficient_permissions", { message });
     }
-    const state = request.state;
-    const begin = (running: AbortController) => parts.running.begin(admin, running);
     const key = playgroundKey(admin);
-    state.caller = { key, books: booksOf(key), leaving, begin };
-    state.key = admin.id;
-    if (!leaving.signal.aborted) reply.raw.once("close", parts.running.begin(admin, leaving));
+    noteCaller({ request, reply }, { key, books: booksOf(key) }, { leaving, running: parts.running });
   });
 }
 
