@@ -19,7 +19,7 @@ import { systemClock, dayMs, dayOf } from "#shared/process/clock.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { replace } from "#shared/process/state-folder.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import { sqliteKeeps, sqlitePeople, sqlitePrices, sqliteRoutes, sqliteTeams } from "#shared/store/sqlite-records.ts";
+import { sqliteNamed } from "#shared/store/sqlite-records.ts";
 import { openUsage, usageKeptDays, type UsageTable, usageTables } from "#shared/usage/usage.ts";
 import { clearRedis, copyFromRedis, copyToRedis } from "./backup-redis.ts";
 import { type LimitsBook, nothingToSettle } from "./limits/limits.ts";
@@ -161,11 +161,7 @@ async function readAll(database: StateDatabase): Promise<void> {
   await new SqliteSessionStore(database).signIns(signInsMax, unread);
   await machines.list(unread);
   await machines.site();
-  await sqliteRoutes(database).list(unread);
-  await sqliteKeeps(database).list(unread);
-  await sqlitePrices(database).list(unread);
-  await sqliteTeams(database).list(unread);
-  await sqlitePeople(database).list(unread);
+  for (const store of Object.values(sqliteNamed(database))) await store.list(unread);
   assertAllRead(unread);
   database.counts();
 }

@@ -1,9 +1,10 @@
 import { z } from "zod";
-import { removeKeep, setKeep } from "../records/change-keep.ts";
-import { copies, keptModel, showKeep, shownKeep } from "../records/keep-record.ts";
+import { setKeep } from "../records/change-keep.ts";
+import { removeRecord } from "../records/change-record.ts";
+import { copies, keepForm, keptModel, showKeep, shownKeep } from "../records/keep-record.ts";
 import { boundMachines } from "../records/key-record.ts";
 import { shownPlan } from "../fleet/shown-plan.ts";
-import { atGateway, listRecords, onStore, outcome, reads, recordsOf } from "./operation.ts";
+import { atGateway, changeOutcome, listRecords, onStore, reads, recordsOf, showChange } from "./operation.ts";
 
 const keepList = recordsOf(z.array(shownKeep).describe("By model."));
 const removedKeep = z.strictObject({ model: keptModel, state: z.literal("removed") });
@@ -31,13 +32,12 @@ export const keepOperations = {
       copies: copies.describe("The number of machines that are to have it in memory."),
       machines: boundMachines.nullish().describe("The only machines that may; null for all that let models be placed."),
     }),
-    answer: shownKeep.extend({ outcome }),
+    answer: shownKeep.extend(changeOutcome),
     refusals: ["keep_change_refused"],
     example: { copies: 2, machines: ["attic", "cellar"] },
     async run({ params: { model }, body }, site) {
       const wish = { copies: body.copies, machines: body.machines ?? undefined };
-      const { outcome: after, record } = await setKeep(model, wish, site);
-      return { ...showKeep(record), outcome: after };
+      return showChange(await setKeep(model, wish, site), showKeep);
     },
   }),
   removeKeep: onStore({
@@ -48,7 +48,7 @@ export const keepOperations = {
     answer: removedKeep,
     refusals: ["keep_not_found"],
     async run({ params: { model } }, site) {
-      await removeKeep(model, site);
+      await removeRecord(keepForm, model, site);
       return { model, state: "removed" as const };
     },
   }),

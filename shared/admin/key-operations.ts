@@ -23,7 +23,8 @@ import {
 } from "../records/key-record.ts";
 import type { UnreadRecord } from "../records/key-store.ts";
 import { formatDuration } from "../process/quantities.ts";
-import { teamUnknown } from "../records/change-team.ts";
+import { findRecord } from "../records/change-record.ts";
+import { teamForm } from "../records/team-record.ts";
 import { teamName } from "../protocol/identifiers.ts";
 import { duration, durationOrNone, showKey, shownKey, wordsOf } from "../records/shown-key.ts";
 import { type GivenTerms, type TermName, termRows } from "./key-terms.ts";
@@ -218,8 +219,8 @@ export const keyOperations = {
 };
 
 /** Refuses a key of an unknown team. Keys that call no models have none. */
-async function assertTeam(team: string, kind: KeyKind, { teams }: AdminSite): Promise<void> {
-  if ((await teams.find(team)) === undefined) throw teamUnknown(team);
+async function assertTeam(team: string, kind: KeyKind, site: AdminSite): Promise<void> {
+  await findRecord(teamForm, team, site);
   if (kind === "model") return;
   const message = `Invalid value for 'team': a key of kind ${kind} calls no models, and is of no team.`;
   throw new Fault("invalid_value", { message, param: "team" });

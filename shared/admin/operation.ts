@@ -4,15 +4,13 @@ import type { HistoryReader } from "../history/history.ts";
 import type { Peppers } from "../keys/pepper.ts";
 import type { Clock } from "../process/clock.ts";
 import type { linesMedia } from "../protocol/model.ts";
+import { replicatedIn } from "../records/change-key.ts";
+import type { RecordChanged } from "../records/change-record.ts";
 import type { Actor } from "../records/audit-entry.ts";
-import type { KeepStore } from "../records/keep-record.ts";
 import { keyName, type KeyRecord } from "../records/key-record.ts";
 import type { KeyStore, UnreadRecord } from "../records/key-store.ts";
-import type { PersonStore } from "../records/person-record.ts";
 import type { MachineStore } from "../records/machine-record.ts";
-import type { PriceStore } from "../records/price-record.ts";
-import type { RouteStore } from "../records/route-record.ts";
-import type { TeamStore } from "../records/team-record.ts";
+import type { NamedStores } from "../records/named-records.ts";
 import type { SignIns } from "../records/sign-in.ts";
 import type { RequestRecords } from "../requests/request-records.ts";
 import type { EndUsers } from "../usage/end-users.ts";
@@ -58,16 +56,11 @@ export interface Input<
 }
 
 /** The store of a site, and whoever works on it: an admin key at a gateway, or the owner of the store at a command line. */
-export interface AdminSite {
+export interface AdminSite extends NamedStores {
   readonly keys: KeyStore;
   readonly machines: MachineStore;
-  readonly routes: RouteStore;
-  readonly keeps: KeepStore;
-  readonly prices: PriceStore;
   /** The word for the currency of all prices. */
   readonly currency: string;
-  readonly teams: TeamStore;
-  readonly people: PersonStore;
   readonly sessions: Pick<SignIns, "signIns">;
   readonly peppers: Peppers;
   readonly usage: UsageRows;
@@ -182,3 +175,14 @@ export const replicated = z
 
 /** A field of answers to changes. Gateways of 0.3.0 leave it out. */
 export const outcome = z.enum(["changed", "unchanged"]).optional().describe("unchanged: it was so before.");
+
+/** The fields of an answer to the change of a record, beside those of the record. */
+export const changeOutcome = { outcome, replicated };
+
+/** Answers to the change of a record. */
+export function showChange<Kept, Shown>(
+  { record, outcome: after, replication }: RecordChanged<Kept>,
+  show: (record: Kept) => Shown,
+) {
+  return { ...show(record), outcome: after, ...replicatedIn({ replication }) };
+}

@@ -2,14 +2,12 @@ import { z } from "zod";
 import { keyId } from "../keys/key-token.ts";
 import { personId } from "../protocol/identifiers.ts";
 import { givenLimits } from "../records/book-limits.ts";
-import { replicatedIn } from "../records/change-key.ts";
 import { enablePerson, removePerson, setPerson } from "../records/change-person.ts";
-import { personUnknown } from "../records/change-team.ts";
-import { type PersonRecord, showPerson, shownPerson } from "../records/person-record.ts";
-import type { RecordReplaced } from "../records/replace-record.ts";
-import { type AdminSite, listRecords, onStore, outcome, reads, recordsOf, replicated } from "./operation.ts";
+import { findRecord, type RecordChanged } from "../records/change-record.ts";
+import { personForm, type PersonRecord, showPerson, shownPerson } from "../records/person-record.ts";
+import { type AdminSite, changeOutcome, listRecords, onStore, reads, recordsOf, showChange } from "./operation.ts";
 
-const changedPerson = shownPerson.extend({ outcome, replicated });
+const changedPerson = shownPerson.extend(changeOutcome);
 
 const readsOnePerson = {
   ...reads,
@@ -44,11 +42,8 @@ export const peopleOperations = {
     path: "/people/{person}",
     summary: "Show a person",
     answer: shownPerson,
-    async run({ params: { person } }, { people, teams }) {
-      const record = await people.find(person);
-      if (record === undefined) throw personUnknown(person);
-      return showPerson(record, await teams.list());
-    },
+    run: async ({ params: { person } }, site) =>
+      showPerson(await findRecord(personForm, person, site), await site.teams.list()),
   }),
   changePerson: onStore({
     ...changesOnePerson,
@@ -85,6 +80,7 @@ export const peopleOperations = {
   }),
 };
 
-async function told({ record, outcome: after, replication }: RecordReplaced<PersonRecord>, { teams }: AdminSite) {
-  return { ...showPerson(record, await teams.list()), outcome: after, ...replicatedIn({ replication }) };
+async function told(changed: RecordChanged<PersonRecord>, { teams }: AdminSite) {
+  const all = await teams.list();
+  return showChange(changed, (record) => showPerson(record, all));
 }

@@ -1,11 +1,13 @@
 import { z } from "zod";
+import { Fault } from "../fault/fault.ts";
 import { readMoney } from "../money/money.ts";
 import { PriceTable } from "../prices/price-table.ts";
 import { askedDays, unpricedModels } from "../prices/unpriced-models.ts";
-import { priceUnknown, removePrice, setPrice } from "../records/change-price.ts";
+import { priceTermNames } from "../prices/price-terms.ts";
+import { findRecord, removeRecord, setRecord } from "../records/change-record.ts";
 import { priceName } from "../records/price-name.ts";
-import { givenPrices, showPrice, shownPrice } from "../records/price-record.ts";
-import { listRecords, onStore, outcome, reads, recordsOf } from "./operation.ts";
+import { givenPrices, priceForm, showPrice, shownPrice } from "../records/price-record.ts";
+import { changeOutcome, listRecords, onStore, reads, recordsOf, showChange } from "./operation.ts";
 
 const priceList = recordsOf(z.array(shownPrice).describe("By name.")).extend({
   currency: z.string().describe("The currency of the site's prices, or `units`."),
@@ -44,11 +46,7 @@ export const priceOperations = {
     path: "/prices/{price}",
     summary: "Show the prices of a model",
     answer: shownPrice,
-    async run({ params: { price } }, { prices }) {
-      const record = await prices.find(price);
-      if (record === undefined) throw priceUnknown(price);
-      return showPrice(record);
-    },
+    run: async ({ params: { price } }, site) => showPrice(await findRecord(priceForm, price, site)),
   }),
   setPrice: onStore({
     ...ofOnePrice,
@@ -56,16 +54,17 @@ export const priceOperations = {
     path: "/prices/{price}",
     summary: "Set all prices of a model, for requests that any gateway admits from now on",
     body: givenPrices,
-    answer: shownPrice.extend({ outcome }),
+    answer: shownPrice.extend(changeOutcome),
     refusals: ["price_change_refused"],
     forAdmins: true,
     example: { input: "0.20", cached: "0.02", output: "0.60" },
     async run({ params: { price }, body }, site) {
-      const given = Object.entries(body).flatMap(([term, text]) =>
-        text === undefined ? [] : [[term, readMoney(text)]],
-      );
-      const { outcome: after, record } = await setPrice(price, Object.fromEntries(given), site);
-      return { ...showPrice(record), outcome: after };
+      const given = priceTermNames.map((term) => [term, body[term] === undefined ? undefined : readMoney(body[term])]);
+      if (given.every(([, each]) => each === undefined)) {
+        const message = `Missing prices: at least one of ${priceTermNames.join(", ")} is needed.`;
+        throw new Fault("missing_required_parameter", { message, param: "input" });
+      }
+      return showChange(await setRecord(priceForm, { name: price }, () => Object.fromEntries(given), site), showPrice);
     },
   }),
   removePrice: onStore({
@@ -76,7 +75,7 @@ export const priceOperations = {
     answer: removedPrice,
     forAdmins: true,
     async run({ params: { price } }, site) {
-      await removePrice(price, site);
+      await removeRecord(priceForm, price, site);
       return { price, state: "removed" as const };
     },
   }),

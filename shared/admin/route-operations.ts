@@ -3,21 +3,22 @@ import { z } from "zod";
 import { shownRoute } from "../fleet/shown-fleet.ts";
 import { replicatedIn } from "../records/change-key.ts";
 import { furtherAbilities, modelId } from "../protocol/model.ts";
-import { removeRoute, routeUnknown, setRoute } from "../records/change-route.ts";
-import { routeTargets, showRoute, shownModelRoute } from "../records/route-record.ts";
+import { findRecord, removeRecord, setRecord } from "../records/change-record.ts";
+import { routeForm, routeTargets, showRoute, shownModelRoute } from "../records/route-record.ts";
 import {
   atGateway,
+  changeOutcome,
   listRecords,
   numberInUrl,
   onStore,
-  outcome,
   reads,
   recordsOf,
   replicated,
+  showChange,
   yesOrNo,
 } from "./operation.ts";
 
-const changedModelRoute = shownModelRoute.extend({ outcome, replicated });
+const changedModelRoute = shownModelRoute.extend(changeOutcome);
 const modelRouteList = recordsOf(z.array(shownModelRoute).describe("By name."));
 const removedModelRoute = z.strictObject({ route: routeName, state: z.literal("removed"), replicated });
 
@@ -43,11 +44,7 @@ export const routeOperations = {
     path: "/routes/{route}",
     summary: "Show a route",
     answer: shownModelRoute,
-    async run({ params: { route } }, { routes }) {
-      const record = await routes.find(route);
-      if (record === undefined) throw routeUnknown(route);
-      return showRoute(record);
-    },
+    run: async ({ params: { route } }, site) => showRoute(await findRecord(routeForm, route, site)),
   }),
   setRoute: onStore({
     ...readsOneRoute,
@@ -61,8 +58,7 @@ export const routeOperations = {
     refusals: ["route_change_refused"],
     example: { targets: [{ model: "qwen3-coder:30b" }, { model: "gpt-oss:20b", machines: ["attic"] }] },
     async run({ params: { route }, body: { targets } }, site) {
-      const changed = await setRoute(route, targets, site);
-      return { ...showRoute(changed.record), outcome: changed.outcome, ...replicatedIn(changed) };
+      return showChange(await setRecord(routeForm, { name: route }, () => ({ targets }), site), showRoute);
     },
   }),
   removeRoute: onStore({
@@ -72,7 +68,7 @@ export const routeOperations = {
     summary: "Remove a route; its name then means the model of that name again, if there is one",
     answer: removedModelRoute,
     async run({ params: { route } }, site) {
-      const changed = await removeRoute(route, site);
+      const changed = await removeRecord(routeForm, route, site);
       return { route, state: "removed" as const, ...replicatedIn(changed) };
     },
   }),

@@ -2,13 +2,12 @@ import { z } from "zod";
 import { Fault } from "../fault/fault.ts";
 import { keyId } from "../keys/key-token.ts";
 import { personId, teamName } from "../protocol/identifiers.ts";
-import { addMember, dropMember, type Member, removeTeam, setTeam, teamUnknown } from "../records/change-team.ts";
-import { replicatedIn } from "../records/change-key.ts";
-import type { RecordReplaced } from "../records/replace-record.ts";
-import { emailAddress, givenTeam, showTeam, shownTeam, type TeamRecord } from "../records/team-record.ts";
-import { listRecords, onStore, outcome, reads, recordsOf, replicated, yesOrNo } from "./operation.ts";
+import { addMember, dropMember, type Member, removeTeam, setTeam } from "../records/change-team.ts";
+import { findRecord } from "../records/change-record.ts";
+import { emailAddress, givenTeam, showTeam, shownTeam, teamForm } from "../records/team-record.ts";
+import { changeOutcome, listRecords, onStore, reads, recordsOf, showChange, yesOrNo } from "./operation.ts";
 
-const changedTeam = shownTeam.extend({ outcome, replicated });
+const changedTeam = shownTeam.extend(changeOutcome);
 
 const readsOneTeam = {
   ...reads,
@@ -41,11 +40,7 @@ export const teamOperations = {
     path: "/teams/{team}",
     summary: "Show a team",
     answer: shownTeam,
-    async run({ params: { team } }, { teams }) {
-      const record = await teams.find(team);
-      if (record === undefined) throw teamUnknown(team);
-      return showTeam(record);
-    },
+    run: async ({ params: { team } }, site) => showTeam(await findRecord(teamForm, team, site)),
   }),
   createTeam: onStore({
     ...changesOneTeam,
@@ -56,7 +51,8 @@ export const teamOperations = {
     body: z.strictObject({ team: teamName.describe("The name of the team."), ...givenTeam }),
     status: 201,
     example: { team: "research", scopes: ["llama*"], budget: { tokens: 1e7, per: "month" }, own_keys: 10 },
-    run: async ({ body: { team, ...given } }, site) => told(await setTeam(team, { ...given, isNew: true }, site)),
+    run: async ({ body: { team, ...given } }, site) =>
+      showChange(await setTeam(team, { ...given, isNew: true }, site), showTeam),
   }),
   changeTeam: onStore({
     ...changesOneTeam,
@@ -65,7 +61,8 @@ export const teamOperations = {
     summary: "Change the terms of a team that are named; null takes one away. They hold from the next request on",
     body: z.strictObject(givenTeam),
     example: { machines: ["attic"], rpm: 600, budget: null },
-    run: async ({ params: { team }, body }, site) => told(await setTeam(team, { ...body, isNew: false }, site)),
+    run: async ({ params: { team }, body }, site) =>
+      showChange(await setTeam(team, { ...body, isNew: false }, site), showTeam),
   }),
   removeTeam: onStore({
     ...changesOneTeam,
@@ -89,7 +86,7 @@ export const teamOperations = {
       "Add a person to a team, or an e-mail address that makes a member of the first person who signs in with it",
     body: z.strictObject(member),
     example: { email: "anna@example.org" },
-    run: async ({ params: { team }, body }, site) => told(await addMember(team, oneOf(body), site)),
+    run: async ({ params: { team }, body }, site) => showChange(await addMember(team, oneOf(body), site), showTeam),
   }),
   dropMember: onStore({
     ...changesOneTeam,
@@ -97,13 +94,9 @@ export const teamOperations = {
     path: "/teams/{team}/members",
     summary: "Drop a person or an e-mail address from a team; the person's keys of the team are refused from then on",
     query: z.strictObject(member),
-    run: async ({ params: { team }, query }, site) => told(await dropMember(team, oneOf(query), site)),
+    run: async ({ params: { team }, query }, site) => showChange(await dropMember(team, oneOf(query), site), showTeam),
   }),
 };
-
-function told({ record, outcome: after, replication }: RecordReplaced<TeamRecord>) {
-  return { ...showTeam(record), outcome: after, ...replicatedIn({ replication }) };
-}
 
 function oneOf({
   person,

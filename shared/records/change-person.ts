@@ -1,17 +1,14 @@
 import type { z } from "zod";
-import { Fault } from "../fault/fault.ts";
 import type { KeyId } from "../keys/key-token.ts";
 import { dayMs } from "../process/clock.ts";
-import type { AuditAction } from "./audit-entry.ts";
-import { changeLimits, type givenLimits, showLimits } from "./book-limits.ts";
-import { bindInvited, dropMember, personUnknown, revokeAll, type TeamDependencies } from "./change-team.ts";
+import { changeLimits, type givenLimits } from "./book-limits.ts";
+import { bindInvited, dropMember, revokeAll, type TeamDependencies } from "./change-team.ts";
 import { changeKey } from "./change-key.ts";
-import { retryConflicts } from "./key-store.ts";
-import { peopleMax, personIdOf, type PersonRecord, personRecord, printOf } from "./person-record.ts";
-import { type RecordReplaced, replaceRecord } from "./replace-record.ts";
+import { assertKnown, findRecord, type RecordChanged, removeRecord, setRecord } from "./change-record.ts";
+import { personForm, personIdOf, type PersonRecord, personRecord, printOf } from "./person-record.ts";
 import { isMember } from "./team-record.ts";
 
-type PersonChanged = RecordReplaced<PersonRecord>;
+type PersonChanged = RecordChanged<PersonRecord>;
 
 /** A person as the OpenID provider has proved them. */
 export interface ProvedPerson {
@@ -33,7 +30,7 @@ const signInNotedAfterMs = dayMs / 24;
  * teams that the person has lost. A disabled person stays as they were, which the caller judges by `disabledAt`.
  */
 export async function signedIn(proved: ProvedPerson, dependencies: TeamDependencies): Promise<PersonRecord> {
-  const { people, teams, keys } = dependencies;
+  const { teams, keys } = dependencies;
   const { issuer, subject, called, claims } = proved;
   const id = personIdOf(issuer, subject);
   const email = personRecord.shape.email.safeParse(proved.email).data;
@@ -41,27 +38,16 @@ export async function signedIn(proved: ProvedPerson, dependencies: TeamDependenc
   // The cut may leave half of a character, which goes too.
   const plain = called.slice(0, 100).replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, "");
   const told = { called: plain || printOf(id), email, claims: [] as string[] };
-  const { record } = await replacePerson(id, "person_signed_in", dependencies, async (before, at) => {
-    if (before?.disabledAt !== undefined) return before;
-    if (before === undefined && (await people.list()).length >= peopleMax)
-      throw refusal(`There are ${peopleMax} people already (peopleMax): remove some first.`);
+  const change = async (before: PersonRecord | undefined, at: number): Promise<Partial<PersonRecord>> => {
+    if (before?.disabledAt !== undefined) return {};
     const named = (await teams.list()).flatMap((team) => team.claims);
     told.claims = [...new Set(named)].filter((value) => held.has(value)).sort();
     const isNoted = before !== undefined && at < before.signedInAt + signInNotedAfterMs;
     const isSame = JSON.stringify({ ...told, ...before }) === JSON.stringify({ ...told, ...before, ...told });
-    if (isNoted && isSame) return before;
-    return personRecord.parse({
-      name: id,
-      version: 1,
-      issuer,
-      subject,
-      createdAt: at,
-      changedAt: at,
-      ...before,
-      ...told,
-      signedInAt: at,
-    });
-  });
+    if (isNoted && isSame) return {};
+    return { issuer, subject, ...told, signedInAt: at };
+  };
+  const { record } = await setRecord(personForm, { name: id, action: "person_signed_in" }, change, dependencies);
   if (record.disabledAt !== undefined) return record;
   await bindInvited(record, dependencies);
   const mine = new Set((await teams.list()).filter((team) => isMember(record, team)).map(({ name }) => name));
@@ -93,10 +79,10 @@ export function setPerson(
   given: z.output<z.ZodObject<typeof givenLimits>>,
   dependencies: TeamDependencies,
 ): Promise<PersonChanged> {
-  return replacePerson(id, "person_set", dependencies, async (before) => {
-    const record = known(id, before);
-    return personRecord.parse({ ...record, limits: changeLimits(record.limits, given) });
+  const change = (before: PersonRecord | undefined) => ({
+    limits: changeLimits(assertKnown(personForm, id, before).limits, given),
   });
+  return setRecord(personForm, { name: id }, change, dependencies);
 }
 
 /** Refuses the keys of a person until they are enabled, or accepts them again. Their keys for the admin API follow. */
@@ -106,11 +92,12 @@ export async function enablePerson(
   dependencies: TeamDependencies,
 ): Promise<PersonChanged> {
   const action = isEnabled ? "enabled" : "disabled";
-  const changed = await replacePerson(id, `person_${action}`, dependencies, async (before, at) => {
-    const { disabledAt, ...record } = known(id, before);
-    if (isEnabled === (disabledAt === undefined)) return known(id, before);
-    return { ...record, [isEnabled ? "enabledAt" : "disabledAt"]: at };
-  });
+  const change = (before: PersonRecord | undefined, at: number) => {
+    const { disabledAt } = assertKnown(personForm, id, before);
+    if (isEnabled === (disabledAt === undefined)) return {};
+    return isEnabled ? { disabledAt: undefined, enabledAt: at } : { disabledAt: at };
+  };
+  const changed = await setRecord(personForm, { name: id, action: `person_${action}` }, change, dependencies);
   const own = (await dependencies.keys.list()).filter(({ person, kind }) => person === id && kind !== "model");
   for (const key of own) await changeKey(key.id, { action }, dependencies);
   return changed;
@@ -121,45 +108,14 @@ export async function removePerson(
   id: string,
   dependencies: TeamDependencies,
 ): Promise<{ readonly revoked: readonly KeyId[] }> {
-  const { people, teams, keys, clock, actor } = dependencies;
-  known(id, await people.find(id));
+  const { teams, keys } = dependencies;
+  await findRecord(personForm, id, dependencies);
   const revoked = await revokeAll(
     (await keys.list()).filter(({ person }) => person === id),
     dependencies,
   );
   for (const { name, members } of await teams.list())
     if (members.includes(id)) await dropMember(name, { person: id }, dependencies);
-  const attempt = async () => {
-    const record = known(id, await people.find(id));
-    const entry = { at: clock.wall(), ...actor, action: "person_removed", person: id, name: printOf(id) } as const;
-    return (await people.remove(record, entry)) === "written" ? record : "conflict";
-  };
-  await retryConflicts(attempt, "The person was changed at the same time. Try again.");
+  await removeRecord(personForm, id, dependencies);
   return { revoked };
-}
-
-function known(id: string, record: PersonRecord | undefined): PersonRecord {
-  if (record === undefined) throw personUnknown(id);
-  return record;
-}
-
-function refusal(message: string): Fault {
-  return new Fault("person_change_refused", { message });
-}
-
-/** The trail names a person by the print alone, so that it knows nobody whom the site has forgotten. */
-function replacePerson(
-  id: string,
-  action: AuditAction,
-  { people: store, keys, clock, actor }: TeamDependencies,
-  change: (before: PersonRecord | undefined, at: number) => Promise<PersonRecord>,
-): Promise<PersonChanged> {
-  const describe = async (before: PersonRecord | undefined, at: number) => {
-    const after = await change(before, at);
-    const [now, was] = [showLimits(after.limits), showLimits(before?.limits)];
-    const isSame = action === "person_set" && JSON.stringify(now) === JSON.stringify(was);
-    const detail = action === "person_set" ? { ...now, was } : undefined;
-    return { after: isSame && before ? before : after, entry: { action, person: id, name: printOf(id), detail } };
-  };
-  return replaceRecord(id, describe, { store, keys, clock, actor });
 }

@@ -4,6 +4,7 @@ import { personId } from "../protocol/identifiers.ts";
 import { isoTime } from "../process/clock.ts";
 import { oneLine } from "./key-record.ts";
 import type { RecordStore } from "./key-store.ts";
+import { type RecordForm, recordFields } from "./record-form.ts";
 import { bookLimits, shownLimits, showLimits } from "./book-limits.ts";
 import { claimValue, emailAddress, isMember, type TeamRecord } from "./team-record.ts";
 
@@ -16,8 +17,6 @@ const wallMs = z.int().nonnegative();
 export const personRecord = z.strictObject({
   /** The digest of the issuer and the subject (`personIdOf`). */
   name: personId,
-  /** 1 for a new record, and one more with every change, so that a writer detects a concurrent change. */
-  version: z.int().positive(),
   issuer: z.string().max(1_000),
   subject: z.string().max(1_000),
   /** The words of the provider, for show alone: they change, and may be those of another person later. */
@@ -31,8 +30,7 @@ export const personRecord = z.strictObject({
   disabledAt: wallMs.optional(),
   /** When an admin enabled them again. Sessions from before it have ended. */
   enabledAt: wallMs.optional(),
-  createdAt: wallMs,
-  changedAt: wallMs,
+  ...recordFields,
 });
 export type PersonRecord = Readonly<z.output<typeof personRecord>>;
 
@@ -82,3 +80,16 @@ export function showPerson(record: PersonRecord, teams: readonly TeamRecord[]): 
     created_at: isoTime(createdAt),
   };
 }
+
+/** The trail names a person by the print alone, so that it knows nobody whom the site has forgotten. */
+export const personForm = {
+  at: "people",
+  noun: "person",
+  about: "person",
+  schema: personRecord,
+  max: peopleMax,
+  full: `There are ${peopleMax} people already (peopleMax): remove some first.`,
+  unknown: (id) => `There is no person ${printOf(id)}: \`trunkline people list\` shows all.`,
+  detail: ({ limits }) => showLimits(limits),
+  titled: printOf,
+} as const satisfies RecordForm<PersonRecord>;

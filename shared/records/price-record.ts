@@ -1,16 +1,15 @@
 import { z } from "zod";
 import { amountText, decimalsMax, moneyPattern, readMoney, unit } from "../money/money.ts";
 import { type PriceTerm, priceTermNames, priceTerms } from "../prices/price-terms.ts";
-import { isoTime } from "../process/clock.ts";
 import { externalEnd, priceName } from "./price-name.ts";
 import type { RecordStore } from "./key-store.ts";
+import { type RecordForm, recordFields, shownTimes, showTimes } from "./record-form.ts";
 
 /** Maximum number of prices of a site. Every gateway holds all of them. */
 export const pricesMax = 1_000;
 /** The highest price, in whole units of the currency. */
 export const priceMax = 1_000_000;
 
-const wallMs = z.int().nonnegative();
 const millionths = z
   .int()
   .min(0)
@@ -22,14 +21,11 @@ function eachPrice<Field extends z.ZodType>(field: (term: PriceTerm) => Field): 
   return Object.fromEntries(fields) as Record<PriceTerm, Field>;
 }
 
-/** The record of a model's prices, each in millionths; times are milliseconds since 1970. Unknown fields are kept. */
+/** The record of a model's prices, each in millionths. Unknown fields are kept. */
 export const priceRecord = z.looseObject({
   name: priceName,
-  /** 1 for a new record, and one more with every change, so that a writer detects a concurrent change. */
-  version: z.int().positive(),
   ...eachPrice(() => millionths.optional()),
-  createdAt: wallMs,
-  changedAt: wallMs,
+  ...recordFields,
 });
 export type PriceRecord = Readonly<z.output<typeof priceRecord>>;
 
@@ -45,14 +41,11 @@ export const givenPrices = z.strictObject(
   eachPrice((term) => priceText.optional().describe(`The price of ${priceTerms[term]}.`)),
 );
 
-const time = z.iso.datetime();
-
 /** The prices of a model as the command line and the admin API show them. */
 export const shownPrice = z.strictObject({
   price: priceName.describe(`The model or pattern of models, with \`${externalEnd}\` behind it for external machines.`),
   ...eachPrice((term) => z.string().nullable().describe(`The price of ${priceTerms[term]}; null for none.`)),
-  created_at: time,
-  changed_at: time,
+  ...shownTimes,
 });
 export type ShownPrice = z.infer<typeof shownPrice>;
 
@@ -61,7 +54,23 @@ export function showPrice(record: PriceRecord): ShownPrice {
   return {
     price: record.name,
     ...(Object.fromEntries(prices) as Record<PriceTerm, string | null>),
-    created_at: isoTime(record.createdAt),
-    changed_at: isoTime(record.changedAt),
+    ...showTimes(record),
   };
 }
+
+/** Returns the prices that a record has, as people write them. */
+function textsOf(prices: PriceRecord): Readonly<Record<string, string>> {
+  const given = priceTermNames.map((term) => [term, prices[term]] as const);
+  return Object.fromEntries(given.flatMap(([term, price]) => (price === undefined ? [] : [[term, amountText(price)]])));
+}
+
+export const priceForm = {
+  at: "prices",
+  noun: "price",
+  about: "price",
+  schema: priceRecord,
+  max: pricesMax,
+  full: `There are ${pricesMax} prices already (pricesMax): remove one first.`,
+  unknown: (name) => `There is no price of ${name}: \`trunkline prices list\` shows all.`,
+  detail: textsOf,
+} as const satisfies RecordForm<PriceRecord>;

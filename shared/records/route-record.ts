@@ -2,9 +2,9 @@ import { printable, routeName } from "../protocol/identifiers.ts";
 import { z } from "zod";
 import { boundMachines } from "./key-record.ts";
 import type { RecordStore } from "./key-store.ts";
+import { type RecordForm, recordFields, shownTimes, showTimes } from "./record-form.ts";
 import { machineLabel } from "./machine-record.ts";
 import { modelIdCharactersMax } from "../protocol/model.ts";
-import { isoTime } from "../process/clock.ts";
 
 /** Maximum number of routes of a site. Every gateway holds all of them. */
 export const routesMax = 1_000;
@@ -37,8 +37,6 @@ export const routeTargets = z
   .max(targetsPerRouteMax, `must be at most ${targetsPerRouteMax} targets`)
   .readonly();
 
-const wallMs = z.int().nonnegative();
-
 /**
  * The targets of a stored route. A target that this version cannot read is left out: an unknown field may be a
  * restriction that a newer version has set. A name without targets leads to nothing.
@@ -48,31 +46,43 @@ const storedTargets = z
   .transform((targets) => targets.map((target) => routeTarget.safeParse(target)))
   .transform((read): readonly RouteTarget[] => read.flatMap(({ data }) => data ?? []));
 
-/** The record of a route; times are milliseconds since 1970. Unknown fields are kept. */
+/** The record of a route. Unknown fields are kept. */
 export const routeRecord = z.looseObject({
   name: routeName,
-  /** 1 for a new record, and one more with every change, so that a writer detects a concurrent change. */
-  version: z.int().positive(),
   /** In the order in which they are tried. */
   targets: storedTargets,
-  createdAt: wallMs,
-  changedAt: wallMs,
+  ...recordFields,
 });
 export type RouteRecord = Readonly<z.output<typeof routeRecord>>;
 
 export type RouteStore = RecordStore<RouteRecord>;
 
-const time = z.iso.datetime();
-
 /** A route as the command line and the admin API show it. */
 export const shownModelRoute = z.strictObject({
   route: routeName.describe("The name that clients ask for, or a pattern of names."),
   targets: z.array(routeTarget).readonly().describe("In the order in which they are tried."),
-  created_at: time,
-  changed_at: time,
+  ...shownTimes,
 });
 export type ShownModelRoute = z.infer<typeof shownModelRoute>;
 
-export function showRoute({ name, targets, createdAt, changedAt }: RouteRecord): ShownModelRoute {
-  return { route: name, targets, created_at: isoTime(createdAt), changed_at: isoTime(changedAt) };
+export function showRoute(record: RouteRecord): ShownModelRoute {
+  const { name, targets } = record;
+  return { route: name, targets, ...showTimes(record) };
 }
+
+/** Formats a target as the command line reads it: `llama3.2`, `llama3.2 on attic,loft`, `llama3.2 with fast`, or `gpt-5 external`. */
+export function targetText({ model, machines, label, external }: RouteTarget): string {
+  const where = label === undefined ? machines && ` on ${machines.join(",")}` : ` with ${label}`;
+  return `${model}${where ?? ""}${external ? " external" : ""}`;
+}
+
+export const routeForm = {
+  at: "routes",
+  noun: "route",
+  about: "route",
+  schema: routeRecord,
+  max: routesMax,
+  full: `There are ${routesMax} routes already (routesMax): remove one first.`,
+  unknown: (name) => `There is no route ${name}: \`trunkline routes list\` shows all.`,
+  detail: ({ targets }) => ({ targets: targets.map(targetText) }),
+} as const satisfies RecordForm<RouteRecord>;

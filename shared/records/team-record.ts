@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { personId, teamName } from "../protocol/identifiers.ts";
-import { isoTime } from "../process/clock.ts";
 import { boundMachines, oneLine, scopes } from "./key-record.ts";
 import type { RecordStore } from "./key-store.ts";
+import { type NamedRecord, type RecordForm, recordFields, shownTimes, showTimes } from "./record-form.ts";
 import { givenLimits, bookLimits, shownLimits, showLimits } from "./book-limits.ts";
 
 /** Maximum number of teams of a site. Every gateway holds all of them. */
@@ -22,16 +22,12 @@ const ownKeys = z.int().min(0).max(1_000);
 const ownDays = z.int().min(1).max(3_650);
 const claims = z.array(claimValue).max(64, "must be at most 64 values").readonly();
 
-const wallMs = z.int().nonnegative();
-
 /**
- * The record of a team; times are milliseconds since 1970. The schema is strict, as that of a key is: an unknown field may
+ * The record of a team. The schema is strict, as that of a key is: an unknown field may
  * be a restriction that a newer version has set.
  */
 export const teamRecord = z.strictObject({
   name: teamName,
-  /** 1 for a new record, and one more with every change, so that a writer detects a concurrent change. */
-  version: z.int().positive(),
   scopes,
   machines: boundMachines.optional(),
   limits: bookLimits.optional(),
@@ -43,15 +39,16 @@ export const teamRecord = z.strictObject({
   members: z.array(personId).max(membersByHandMax).readonly(),
   /** Verified e-mail addresses. The first person who signs in with one becomes a member in its place. */
   invited: z.array(emailAddress).max(membersByHandMax).readonly(),
-  createdAt: wallMs,
-  changedAt: wallMs,
+  ...recordFields,
 });
 export type TeamRecord = Readonly<z.output<typeof teamRecord>>;
 
 export type TeamStore = RecordStore<TeamRecord>;
 
+type NewTeam = Omit<TeamRecord, keyof NamedRecord>;
+
 /** A new team, as far as nothing else is given. */
-export const newTeam = { scopes: ["*"], own: { keys: 10, days: 90 }, claims: [], members: [], invited: [] } as const;
+export const newTeam: NewTeam = { scopes: ["*"], own: { keys: 10, days: 90 }, claims: [], members: [], invited: [] };
 
 /** True if a person is a member: by hand, or by the claim as it was at the last sign-in. */
 export function isMember(
@@ -72,8 +69,6 @@ export const givenTeam = {
   claims: claims.optional().describe("The values of the OpenID claim TRUNKLINE_OIDC_CLAIM that make a member."),
 };
 
-const time = z.iso.datetime();
-
 /** A team as the command line and the admin API show it. */
 export const shownTeam = z.strictObject({
   team: teamName,
@@ -86,13 +81,12 @@ export const shownTeam = z.strictObject({
   claims: z.array(z.string()).readonly(),
   members: z.array(z.string()).readonly().describe("The members that were added by hand, by their ids."),
   invited: z.array(z.string()).readonly().describe("The e-mail addresses that nobody has signed in with yet."),
-  created_at: time,
-  changed_at: time,
+  ...shownTimes,
 });
 export type ShownTeam = z.output<typeof shownTeam>;
 
 export function showTeam(record: TeamRecord): ShownTeam {
-  const { name, machines = null, limits, own, createdAt, changedAt } = record;
+  const { name, machines = null, limits, own } = record;
   return {
     team: name,
     scopes: record.scopes,
@@ -104,7 +98,24 @@ export function showTeam(record: TeamRecord): ShownTeam {
     claims: record.claims,
     members: record.members,
     invited: record.invited,
-    created_at: isoTime(createdAt),
-    changed_at: isoTime(changedAt),
+    ...showTimes(record),
   };
 }
+
+/** Returns a team for the trail, without the names of people. */
+function detailOf(record: TeamRecord): Readonly<Record<string, unknown>> {
+  const { team: _, created_at: __, changed_at: ___, own_limits: own, members, invited, ...shown } = showTeam(record);
+  const limits = Object.entries(own).map(([limit, value]) => [`own_${limit}`, value]);
+  return { ...shown, ...Object.fromEntries(limits), members: members.length, invited: invited.length };
+}
+
+export const teamForm = {
+  at: "teams",
+  noun: "team",
+  about: "team",
+  schema: teamRecord,
+  max: teamsMax,
+  full: `There are ${teamsMax} teams already (teamsMax): remove one first.`,
+  unknown: (name) => `There is no team ${name}: \`trunkline teams list\` shows all.`,
+  detail: detailOf,
+} as const satisfies RecordForm<TeamRecord>;

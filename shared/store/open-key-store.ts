@@ -5,12 +5,8 @@ import { RedisMachineStore } from "./redis-machine-store.ts";
 import { SqliteMachineStore } from "./sqlite-machine-store.ts";
 import type { Clock } from "../process/clock.ts";
 import type { Log } from "../process/log.ts";
-import type { KeepStore } from "../records/keep-record.ts";
-import type { PriceStore } from "../records/price-record.ts";
-import type { RouteStore } from "../records/route-record.ts";
-import { sqliteKeeps, sqlitePeople, sqlitePrices, sqliteRoutes, sqliteTeams } from "./sqlite-records.ts";
-import type { PersonStore } from "../records/person-record.ts";
-import type { TeamStore } from "../records/team-record.ts";
+import type { NamedStores } from "../records/named-records.ts";
+import { sqliteNamed } from "./sqlite-records.ts";
 import { connectRedis, type RedisConnection } from "../process/redis-connection.ts";
 import { exitCodes, StartFailure } from "../process/lifecycle.ts";
 import { type KeyStore, replicaWaitMs } from "../records/key-store.ts";
@@ -18,7 +14,7 @@ import { Peppers } from "../keys/pepper.ts";
 import type { KeyStoreSettings } from "./key-store-settings.ts";
 import { changesTimeoutMs, RedisKeyChanges } from "./redis-key-changes.ts";
 import { noteReplica, RedisKeyStore } from "./redis-key-store.ts";
-import { redisKeeps, redisPeople, redisPrices, redisRoutes, redisTeams } from "./redis-records.ts";
+import { redisNamed } from "./redis-records.ts";
 import type { SessionStore } from "../records/session-record.ts";
 import type { StoredResponses } from "../records/stored-responses.ts";
 import { RedisResponseStore } from "./redis-response-store.ts";
@@ -32,14 +28,9 @@ export type StateStore =
   | { readonly kind: "redis"; readonly redis: RedisConnection }
   | { readonly kind: "sqlite"; readonly database: StateDatabase };
 
-export interface OpenedKeyStore {
+export interface OpenedKeyStore extends NamedStores {
   readonly keys: KeyStore;
   readonly machines: MachineStore;
-  readonly routes: RouteStore;
-  readonly keeps: KeepStore;
-  readonly prices: PriceStore;
-  readonly teams: TeamStore;
-  readonly people: PersonStore;
   readonly sessions: SessionStore;
   readonly responses: StoredResponses;
   readonly peppers: Peppers;
@@ -108,11 +99,7 @@ async function openRedis(url: string, settings: KeyStoreSettings, dependencies: 
   return {
     keys,
     machines: new RedisMachineStore(redis),
-    routes: redisRoutes(redis),
-    keeps: redisKeeps(redis),
-    prices: redisPrices(redis),
-    teams: redisTeams(redis),
-    people: redisPeople(redis),
+    ...redisNamed(redis),
     sessions: new RedisSessionStore(redis),
     responses: new RedisResponseStore(redis),
     clock: storeClock,
@@ -133,11 +120,7 @@ function openEmbedded(settings: KeyStoreSettings, { clock, patienceMs }: Depende
   return {
     keys: new SqliteKeyStore(database, { clock }),
     machines: new SqliteMachineStore(database),
-    routes: sqliteRoutes(database),
-    keeps: sqliteKeeps(database),
-    prices: sqlitePrices(database),
-    teams: sqliteTeams(database),
-    people: sqlitePeople(database),
+    ...sqliteNamed(database),
     sessions: new SqliteSessionStore(database),
     responses: new SqliteResponseStore(database, storeClock),
     clock: storeClock,

@@ -1,11 +1,7 @@
 import { subjectOf } from "../records/key-changes.ts";
 import type { z } from "zod";
 import type { RedisConnection, RedisScript } from "../process/redis-connection.ts";
-import { keepRecord, type KeepRecord } from "../records/keep-record.ts";
-import { priceRecord, type PriceRecord } from "../records/price-record.ts";
-import { personRecord, type PersonRecord } from "../records/person-record.ts";
-import { routeRecord, type RouteRecord } from "../records/route-record.ts";
-import { teamRecord, type TeamRecord } from "../records/team-record.ts";
+import { type NamedStores, openNamed } from "../records/named-records.ts";
 import { auditEntriesMax, type AuditEntry } from "../records/audit-entry.ts";
 import {
   readEach,
@@ -50,7 +46,7 @@ return "written"
 `;
 
 /** A record of a machine, a route or a kept model, as far as the script knows it. */
-interface NamedRecord {
+interface IndexedRecord {
   readonly name: string;
   readonly version: number;
   readonly publicKey?: string | undefined;
@@ -60,7 +56,7 @@ interface NamedRecord {
 interface RedisRecordsOptions<Kept> {
   /** A hash that maps each name to its record as JSON. */
   readonly at: string;
-  readonly noun: "machine" | "route" | "keep" | "price" | "team" | "person";
+  readonly noun: string;
   readonly schema: z.ZodType<Kept>;
 }
 
@@ -74,7 +70,7 @@ interface Change<Kept> {
 }
 
 /** Records by their names in Redis, beside the keys. */
-export class RedisRecords<Kept extends NamedRecord> implements RecordStore<Kept> {
+export class RedisRecords<Kept extends IndexedRecord> implements RecordStore<Kept> {
   protected readonly redis: RedisConnection;
   readonly #options: RedisRecordsOptions<Kept>;
   readonly #write: RedisScript<unknown>;
@@ -121,22 +117,6 @@ export class RedisRecords<Kept extends NamedRecord> implements RecordStore<Kept>
   }
 }
 
-export function redisRoutes(redis: RedisConnection): RedisRecords<RouteRecord> {
-  return new RedisRecords(redis, { at: "routes", noun: "route", schema: routeRecord });
-}
-
-export function redisTeams(redis: RedisConnection): RedisRecords<TeamRecord> {
-  return new RedisRecords(redis, { at: "teams", noun: "team", schema: teamRecord });
-}
-
-export function redisPeople(redis: RedisConnection): RedisRecords<PersonRecord> {
-  return new RedisRecords(redis, { at: "people", noun: "person", schema: personRecord });
-}
-
-export function redisKeeps(redis: RedisConnection): RedisRecords<KeepRecord> {
-  return new RedisRecords(redis, { at: "keeps", noun: "keep", schema: keepRecord });
-}
-
-export function redisPrices(redis: RedisConnection): RedisRecords<PriceRecord> {
-  return new RedisRecords(redis, { at: "prices", noun: "price", schema: priceRecord });
+export function redisNamed(redis: RedisConnection): NamedStores {
+  return openNamed((form) => new RedisRecords(redis, form));
 }

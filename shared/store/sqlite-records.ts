@@ -10,11 +10,7 @@ import {
 } from "../records/key-store.ts";
 import type { SqlTags, StateDatabase } from "./state-database.ts";
 import { isFounded, note } from "./sqlite-key-store.ts";
-import { keepRecord, type KeepRecord } from "../records/keep-record.ts";
-import { priceRecord, type PriceRecord } from "../records/price-record.ts";
-import { personRecord, type PersonRecord } from "../records/person-record.ts";
-import { teamRecord, type TeamRecord } from "../records/team-record.ts";
-import { routeRecord, type RouteRecord } from "../records/route-record.ts";
+import { type NamedStores, openNamed } from "../records/named-records.ts";
 
 /** The statements of a table of records. The names of tables cannot be bound. */
 export interface Table<Kept> {
@@ -85,42 +81,21 @@ export class SqliteRecords<
   }
 }
 
-/** The names and records of a table, which has nothing else. */
-function namedRecords<Kept extends { readonly name: string; readonly version: number }>(
-  database: StateDatabase,
-  { table, noun, schema }: Pick<Table<Kept>, "noun" | "schema"> & { readonly table: string },
-): RecordStore<Kept> {
+/** Opens the tables that have names and records, and nothing else. */
+export function sqliteNamed(database: StateDatabase): NamedStores {
   const statement = (...parts: readonly string[]) => Object.assign([...parts], { raw: parts });
-  const list = statement(`SELECT name, record FROM ${table} ORDER BY name`);
-  const find = statement(`SELECT record FROM ${table} WHERE name = `, "");
-  const put = statement(`INSERT OR REPLACE INTO ${table} (name, record) VALUES (`, ", ", ")");
-  const drop = statement(`DELETE FROM ${table} WHERE name = `, "");
-  return new SqliteRecords(database, {
-    noun,
-    schema,
-    list: (sql) => sql.all(list),
-    find: (sql, name) => sql.get(find, name),
-    put: (sql, { name }, text) => sql.run(put, name, text),
-    drop: (sql, name) => sql.run(drop, name),
+  return openNamed(({ at, noun, schema }) => {
+    const list = statement(`SELECT name, record FROM ${at} ORDER BY name`);
+    const find = statement(`SELECT record FROM ${at} WHERE name = `, "");
+    const put = statement(`INSERT OR REPLACE INTO ${at} (name, record) VALUES (`, ", ", ")");
+    const drop = statement(`DELETE FROM ${at} WHERE name = `, "");
+    return new SqliteRecords(database, {
+      noun,
+      schema,
+      list: (sql) => sql.all(list),
+      find: (sql, name) => sql.get(find, name),
+      put: (sql, { name }, text) => sql.run(put, name, text),
+      drop: (sql, name) => sql.run(drop, name),
+    });
   });
-}
-
-export function sqliteRoutes(database: StateDatabase): RecordStore<RouteRecord> {
-  return namedRecords(database, { table: "routes", noun: "route", schema: routeRecord });
-}
-
-export function sqliteKeeps(database: StateDatabase): RecordStore<KeepRecord> {
-  return namedRecords(database, { table: "keeps", noun: "keep", schema: keepRecord });
-}
-
-export function sqlitePrices(database: StateDatabase): RecordStore<PriceRecord> {
-  return namedRecords(database, { table: "prices", noun: "price", schema: priceRecord });
-}
-
-export function sqliteTeams(database: StateDatabase): RecordStore<TeamRecord> {
-  return namedRecords(database, { table: "teams", noun: "team", schema: teamRecord });
-}
-
-export function sqlitePeople(database: StateDatabase): RecordStore<PersonRecord> {
-  return namedRecords(database, { table: "people", noun: "person", schema: personRecord });
 }

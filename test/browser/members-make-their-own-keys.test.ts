@@ -1,6 +1,6 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { setPrice } from "#shared/records/change-price.ts";
+import { setPrice } from "../harness/set-records.ts";
 import { findBrowser, launchBrowser } from "../harness/find-browser.ts";
 import { freePort } from "../harness/free-port.ts";
 import { type GatewayInProcess, startGatewayInProcess } from "../harness/gateway-in-process.ts";

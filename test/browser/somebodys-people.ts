@@ -1,4 +1,4 @@
-import { setPrice } from "#shared/records/change-price.ts";
+import { setPrice } from "../harness/set-records.ts";
 import { addMember, setTeam } from "#shared/records/change-team.ts";
 import { enablePerson, setPerson, signedIn } from "#shared/records/change-person.ts";
 import { personIdOf } from "#shared/records/person-record.ts";

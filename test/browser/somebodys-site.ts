@@ -9,7 +9,7 @@ import { openHistory } from "#shared/history/history.ts";
 import { changeKey } from "#shared/records/change-key.ts";
 import { changeMachine, type MachineChange } from "#shared/records/change-machine.ts";
 import { setKeep } from "#shared/records/change-keep.ts";
-import { setRoute } from "#shared/records/change-route.ts";
+import { setRoute } from "../harness/set-records.ts";
 import { issueKey, type NewKey } from "#shared/records/issue-key.ts";
 import type { KeyRecord } from "#shared/records/key-record.ts";
 import type { WrittenRecord } from "#shared/requests/request-record.ts";
@@ -130,7 +130,7 @@ export class SomebodysSite implements AsyncDisposable {
       keys: store,
     });
     await setRoute("fast", [{ model: "llama3.2", label: "office" }], { ...by, routes, keys: store });
-    await setKeep("qwen3-coder:30b", { copies: 1, machines: undefined }, { ...by, keeps });
+    await setKeep("qwen3-coder:30b", { copies: 1, machines: undefined }, { ...by, keeps, keys: store });
     await this.#change("attic", { action: "machine_labelled", labels: ["office", "quiet"] });
     await this.#change("studio-4090", { action: "machine_labelled", labels: ["office"] });
     for (const id of ids.slice(0, 1)) {

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { removeKeep, setKeep } from "#shared/records/change-keep.ts";
+import { setKeep } from "#shared/records/change-keep.ts";
+import { removeRecord } from "#shared/records/change-record.ts";
+import { keepForm } from "#shared/records/keep-record.ts";
 import type { SomeServer } from "../harness/found-servers.ts";
 import { redisUrl } from "../harness/redis-server.ts";
 import { issueOn } from "./key-changes.contract.ts";
@@ -17,8 +19,8 @@ describe.each([
     const place = await makePlace();
     const keys = await place.open();
     await issueOn(keys);
-    const keeps = await place.openKeeps();
-    const means = { keeps, clock: { wall: () => 1_800_000_000_000 }, actor: { by: "the operator" } };
+    const { keeps } = await place.openNamed();
+    const means = { keys, keeps, clock: { wall: () => 1_800_000_000_000 }, actor: { by: "the operator" } };
     return { place, keys, keeps, means };
   }
 
@@ -27,13 +29,16 @@ describe.each([
     expect((await setKeep("a/b:8b", { copies: 2 }, means)).outcome).toBe("changed");
     expect((await setKeep("a/b:8b", { copies: 2 }, means)).outcome).toBe("unchanged");
     await setKeep("llama3", { copies: 1, machines: ["attic"] }, means);
-    const elsewhere = await place.openKeeps();
+    const { keeps: elsewhere } = await place.openNamed();
     expect((await elsewhere.list()).map(({ name, copies, machines }) => [name, copies, machines])).toEqual([
       ["a/b:8b", 2, undefined],
       ["llama3", 1, ["attic"]],
     ]);
-    expect(await removeKeep("a/b:8b", { ...means, keeps: elsewhere })).toMatchObject({ name: "a/b:8b" });
-    await expect(removeKeep("a/b:8b", means)).rejects.toMatchObject({ code: "keep_not_found", param: "model" });
+    await removeRecord(keepForm, "a/b:8b", { ...means, keeps: elsewhere });
+    await expect(removeRecord(keepForm, "a/b:8b", means)).rejects.toMatchObject({
+      code: "keep_not_found",
+      param: "model",
+    });
     expect((await keeps.list()).map(({ name }) => name)).toEqual(["llama3"]);
   });
 
@@ -41,7 +46,7 @@ describe.each([
     const { keys, means } = await founded();
     await setKeep("llama3", { copies: 2 }, means);
     await setKeep("llama3", { copies: 1, machines: ["attic"] }, means);
-    await removeKeep("llama3", means);
+    await removeRecord(keepForm, "llama3", means);
     const entries = await keys.log({ entriesMax: 3 });
     expect(entries.map(({ by, action, model, detail }) => [by, action, model, detail])).toEqual([
       ["the operator", "keep_set", "llama3", { keeps: "2 copies" }],

@@ -10,19 +10,15 @@ import type { KeyId } from "#shared/keys/key-token.ts";
 import type { PepperFingerprint } from "#shared/keys/pepper.ts";
 import { changesTimeoutMs, RedisKeyChanges } from "#shared/store/redis-key-changes.ts";
 import { RedisKeyStore } from "#shared/store/redis-key-store.ts";
-import { redisKeeps, redisPeople, redisPrices, redisRoutes, redisTeams } from "#shared/store/redis-records.ts";
+import { redisNamed } from "#shared/store/redis-records.ts";
 import { SqliteKeyChanges, SqliteKeyStore } from "#shared/store/sqlite-key-store.ts";
 import type { MachineStore } from "#shared/records/machine-record.ts";
 import { RedisMachineStore } from "#shared/store/redis-machine-store.ts";
 import { SqliteMachineStore } from "#shared/store/sqlite-machine-store.ts";
 import type { SessionStore } from "#shared/records/session-record.ts";
 import { RedisSessionStore, SqliteSessionStore } from "#shared/store/session-stores.ts";
-import type { KeepStore } from "#shared/records/keep-record.ts";
-import type { PriceStore } from "#shared/records/price-record.ts";
-import type { RouteStore } from "#shared/records/route-record.ts";
-import { sqliteKeeps, sqlitePeople, sqlitePrices, sqliteRoutes, sqliteTeams } from "#shared/store/sqlite-records.ts";
-import type { PersonStore } from "#shared/records/person-record.ts";
-import type { TeamStore } from "#shared/records/team-record.ts";
+import type { NamedStores } from "#shared/records/named-records.ts";
+import { sqliteNamed } from "#shared/store/sqlite-records.ts";
 import { openStateDatabase } from "#shared/store/state-database.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { connectRedis } from "#shared/process/redis-connection.ts";
@@ -34,11 +30,8 @@ export interface KeyPlace {
   openChanges(): Promise<KeyChanges>;
   /** The records of machines beside the keys. */
   openMachines(): Promise<MachineStore>;
-  /** The routes beside the keys. */
-  openRoutes(): Promise<RouteStore>;
-  openKeeps(): Promise<KeepStore>;
-  openPrices(): Promise<PriceStore>;
-  openTeams(): Promise<{ readonly teams: TeamStore; readonly people: PersonStore }>;
+  /** The other records beside the keys, such as routes. */
+  openNamed(): Promise<NamedStores>;
   /** The sessions of the console beside the keys. */
   openSessions(): Promise<SessionStore>;
   /** Puts a record there in the way of the first release, into a place that was not opened yet. */
@@ -82,25 +75,10 @@ export async function redisPlace(url: string): Promise<KeyPlace> {
       onTestFinished(() => redis.close());
       return new RedisMachineStore(redis);
     },
-    async openRoutes() {
+    async openNamed() {
       const redis = await connectRedis({ url, keyPrefix, commandTimeoutMs });
       onTestFinished(() => redis.close());
-      return redisRoutes(redis);
-    },
-    async openKeeps() {
-      const redis = await connectRedis({ url, keyPrefix, commandTimeoutMs });
-      onTestFinished(() => redis.close());
-      return redisKeeps(redis);
-    },
-    async openPrices() {
-      const redis = await connectRedis({ url, keyPrefix, commandTimeoutMs });
-      onTestFinished(() => redis.close());
-      return redisPrices(redis);
-    },
-    async openTeams() {
-      const redis = await connectRedis({ url, keyPrefix, commandTimeoutMs });
-      onTestFinished(() => redis.close());
-      return { teams: redisTeams(redis), people: redisPeople(redis) };
+      return redisNamed(redis);
     },
     async openSessions() {
       const redis = await connectRedis({ url, keyPrefix, commandTimeoutMs });
@@ -155,25 +133,10 @@ export async function sqlitePlace(): Promise<KeyPlace> {
       onTestFinished(() => database.close());
       return new SqliteMachineStore(database);
     },
-    async openRoutes() {
+    async openNamed() {
       const database = openStateDatabase(folder);
       onTestFinished(() => database.close());
-      return sqliteRoutes(database);
-    },
-    async openKeeps() {
-      const database = openStateDatabase(folder);
-      onTestFinished(() => database.close());
-      return sqliteKeeps(database);
-    },
-    async openPrices() {
-      const database = openStateDatabase(folder);
-      onTestFinished(() => database.close());
-      return sqlitePrices(database);
-    },
-    async openTeams() {
-      const database = openStateDatabase(folder);
-      onTestFinished(() => database.close());
-      return { teams: sqliteTeams(database), people: sqlitePeople(database) };
+      return sqliteNamed(database);
     },
     async openSessions() {
       const database = openStateDatabase(folder);

@@ -417,7 +417,7 @@ export function keyStoreContract(adapter: string, makePlace: () => Promise<KeyPl
       const setRoute = async () => {
         const route = { name: "gpt-4o", version: 1, targets: [{ model: "m" }], createdAt: 1, changedAt: 1 };
         const entry = { at: 1, by: "operator", action: "route_set", route: "gpt-4o", name: "gpt-4o" } as const;
-        return (await place.openRoutes()).write(route, entry);
+        return (await place.openNamed()).routes.write(route, entry);
       };
       await place.noteGateway("abc 0.3.0 attic");
       await expect(issueNewer()).rejects.toMatchObject({

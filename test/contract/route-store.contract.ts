@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { removeRoute, setRoute } from "#shared/records/change-route.ts";
 import { routesMax, type RouteStore } from "#shared/records/route-record.ts";
 import { issueOn } from "./key-changes.contract.ts";
 import { HeardChanges } from "./key-changes-heard.ts";
 import type { KeyPlace } from "./key-store-place.ts";
+import { removeRoute, setRoute } from "../harness/set-records.ts";
 
 const dependenciesOn = (routes: RouteStore) => ({
   routes,
@@ -25,7 +25,7 @@ export function routeStoreContract(adapter: string, makePlace: () => Promise<Key
     const place = await makePlace();
     const keys = await place.open();
     const key = await issueOn(keys);
-    return { place, keys, key, routes: await place.openRoutes() };
+    return { place, keys, key, routes: (await place.openNamed()).routes };
   }
 
   describe(`routes in ${adapter}`, () => {
@@ -33,7 +33,7 @@ export function routeStoreContract(adapter: string, makePlace: () => Promise<Key
       const { place, routes } = await founded();
       await set(routes, "claude-*", "qwen3-coder:30b", "gpt-oss:20b");
       await setRoute("a/b:c", [{ model: "llama3.2", machines: ["attic"] }], dependenciesOn(routes));
-      const elsewhere = await place.openRoutes();
+      const elsewhere = (await place.openNamed()).routes;
       expect(await elsewhere.find("claude-*")).toEqual({
         name: "claude-*",
         version: 1,
@@ -64,7 +64,7 @@ export function routeStoreContract(adapter: string, makePlace: () => Promise<Key
     test("a route that somebody else has changed meanwhile stays as that one left it", async () => {
       const { place, routes } = await founded();
       const { record } = await set(routes, "gpt-4o", "llama3.2");
-      await set(await place.openRoutes(), "gpt-4o", "qwen3");
+      await set((await place.openNamed()).routes, "gpt-4o", "qwen3");
       const entry = { at: 1, by: "somebody", action: "route_set", route: "gpt-4o", name: "gpt-4o" } as const;
       expect(await routes.write({ ...record, version: 2 }, entry)).toBe("conflict");
       expect(await routes.write({ ...record, version: 1 }, entry)).toBe("conflict");
@@ -82,7 +82,7 @@ export function routeStoreContract(adapter: string, makePlace: () => Promise<Key
       const newer = { ...record, version: 2, targets: [Object.assign({ region: "eu" }, first), ...others] };
       const entry = { at: 1, by: "a newer build", action: "route_set", route: "gpt-4o", name: "gpt-4o" } as const;
       expect(await routes.write(newer, entry)).toBe("written");
-      const read = (await (await place.openRoutes()).list()).map(({ name, targets }) => [name, targets]);
+      const read = (await (await place.openNamed()).routes.list()).map(({ name, targets }) => [name, targets]);
       expect(read).toEqual([
         ["gpt-4o", [{ model: "qwen3" }]],
         ["gpt-5", [{ model: "llama3.2" }]],
@@ -94,7 +94,7 @@ export function routeStoreContract(adapter: string, makePlace: () => Promise<Key
       const newer = { name: "gpt-4o", version: 1, targets: [], createdAt: 1, changedAt: 1, weight: 7 };
       await routes.write(newer, { at: 1, by: "a newer one", action: "route_set", route: "gpt-4o", name: "gpt-4o" });
       await setRoute("gpt-4o", [{ model: "m" }], dependenciesOn(routes));
-      expect(await (await place.openRoutes()).find("gpt-4o")).toMatchObject({ version: 2, weight: 7 });
+      expect(await (await place.openNamed()).routes.find("gpt-4o")).toMatchObject({ version: 2, weight: 7 });
     });
 
     test("each change of a route is in the audit trail of the keys, with what was before", async () => {
@@ -120,7 +120,7 @@ export function routeStoreContract(adapter: string, makePlace: () => Promise<Key
       await set(routes, "gpt-4o", "llama3.2");
       await heard.untilTold("route");
       const mark = heard.mark();
-      await remove(await place.openRoutes(), "gpt-4o");
+      await remove((await place.openNamed()).routes, "gpt-4o");
       const after = await issueOn(keys);
       await heard.untilIds(2);
       await heard.untilTold("route", { since: mark });
@@ -128,7 +128,7 @@ export function routeStoreContract(adapter: string, makePlace: () => Promise<Key
     });
 
     test("a store that no key has founded takes no route, and says how to begin", async () => {
-      const routes = await (await makePlace()).openRoutes();
+      const { routes } = await (await makePlace()).openNamed();
       await expect(set(routes, "gpt-4o", "llama3.2")).rejects.toMatchObject({
         code: "backend_unavailable",
         internal: expect.stringContaining("issue a key"),

@@ -28,7 +28,7 @@ describe.each([
     const keys = await place.open();
     await issueOn(keys);
     const clock = new TurnableClock({ wallMs: Date.now() });
-    const means = { keys, ...(await place.openTeams()), clock, peppers, actor: { by: "the operator" } };
+    const means = { keys, ...(await place.openNamed()), clock, peppers, actor: { by: "the operator" } };
     const signIn = (fields: Partial<ProvedPerson> = {}) => signedIn({ ...anna, ...fields }, means);
     const issue = async (fields: { readonly team: string; readonly person?: string; readonly kind?: "admin" }) =>
       (await issueKey({ name: "a key", scopes: ["*"], ttlMs: 1e6, ...fields }, means)).record;
@@ -150,7 +150,7 @@ describe.each([
     const key = await issue({ team: "physics", person });
     await removePerson(person, means);
     expect(await stateOf(key)).toBe("revoked");
-    const { teams, people } = await place.openTeams();
+    const { teams, people } = await place.openNamed();
     const left = JSON.stringify([await teams.list(), await people.list(), await keys.log({ entriesMax: 100 })]);
     expect(left).not.toMatch(/Anna|anna/);
     expect(await teams.find("physics")).toMatchObject({ members: [] });

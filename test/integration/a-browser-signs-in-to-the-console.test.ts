@@ -8,12 +8,12 @@ import { mintKeyToken } from "#shared/keys/key-token.ts";
 import { linkMs, sessionMs } from "#shared/records/session-record.ts";
 import { badKeysPerMinuteMax } from "../../services/gateway/keys/bad-keys.ts";
 import { sqlitePlace } from "../contract/key-store-place.ts";
-import { AdminOnStore, noMachines, noRoutes } from "../unit/gateway/operations/admin-on-a-store.ts";
+import { AdminOnStore, noMachines, noRecords } from "../unit/gateway/operations/admin-on-a-store.ts";
 
 let api: AdminOnStore;
 beforeEach(async () => {
   const place = await sqlitePlace();
-  api = new AdminOnStore(await place.open(), noMachines, noRoutes, await place.openSessions());
+  api = new AdminOnStore(await place.open(), noMachines, noRecords(), await place.openSessions());
 });
 
 const own = { "sec-fetch-site": "same-origin", "x-trunkline-console": "1" };
@@ -225,7 +225,7 @@ describe("the way back from the OpenID provider", () => {
     const settings = { clientId: "console", clientSecret: "a secret", claim: "groups", roles: new Map() };
     const issuer = `http://127.0.0.1:${(provider.address() as AddressInfo).port}`;
     const sessions = await place.openSessions();
-    api = new AdminOnStore(await place.open(), noMachines, noRoutes, sessions, { ...settings, issuer });
+    api = new AdminOnStore(await place.open(), noMachines, noRecords(), sessions, { ...settings, issuer });
   });
 
   const comeBack = (state: string, cookie: string) =>

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { fleetListing, type ShownFleetMachine, shownRoute } from "#shared/fleet/shown-fleet.ts";
 import { changeMachine } from "#shared/records/change-machine.ts";
-import { setRoute } from "#shared/records/change-route.ts";
+import { setRoute } from "../harness/set-records.ts";
 import { joinTtlMsMax, makeJoin } from "#shared/records/join-machine.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { Lifecycle } from "#shared/process/lifecycle.ts";

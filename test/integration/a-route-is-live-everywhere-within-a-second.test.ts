@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { changeMachine } from "#shared/records/change-machine.ts";
-import { removeRoute, setRoute } from "#shared/records/change-route.ts";
+import { removeRoute, setRoute } from "../harness/set-records.ts";
 import type { RouteTarget } from "#shared/records/route-record.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { errorOf, type Endpoint } from "../harness/endpoint.ts";

@@ -18,8 +18,7 @@ import { changeMachine, removeMachine } from "#shared/records/change-machine.ts"
 import { openKnownModels } from "#shared/store/known-models.ts";
 import { systemClock } from "#shared/process/clock.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
-import { setPrice } from "#shared/records/change-price.ts";
-import { setRoute } from "#shared/records/change-route.ts";
+import { setPrice, setRoute } from "../harness/set-records.ts";
 import { openUsage } from "#shared/usage/usage.ts";
 import { backupCommand, restoreCommand } from "../../services/cli/commands/backup.ts";
 import { budgetPeriodAt } from "../../services/gateway/limits/budgets.ts";

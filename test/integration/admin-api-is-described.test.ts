@@ -58,7 +58,7 @@ let text: string;
 beforeEach(async () => {
   const place = await sqlitePlace();
   machines = await place.openMachines();
-  api = new AdminOnStore(await place.open(), machines, await place.openRoutes());
+  api = new AdminOnStore(await place.open(), machines, await place.openNamed());
   const response = await api.server.inject({ method: "GET", url: `${adminPrefix}/openapi.json` });
   text = response.body;
   document = openApi.parse(response.json());
@@ -145,14 +145,14 @@ test("nothing that may be sent is called read-only, and answers may get further 
 test("the examples are requests that the API takes", async () => {
   const admin = (await api.issue({ kind: "admin" })).token.reveal();
   const { record } = await api.issue();
-  const { teams, people, keys, clock } = api;
+  const { named, keys, clock } = api;
   const person = await signedIn(
     { issuer: "https://id", subject: "1", called: "Anna", claims: [] },
-    { teams, people, keys, clock, actor: { by: "OpenID" } },
+    { ...named, keys, clock, actor: { by: "OpenID" } },
   );
   const withExample = Object.values<AdminOperation>(adminApi).filter(({ example }) => example !== undefined);
   expect(withExample).toHaveLength(18);
-  await machines.noteSite({ publicUrl });
+  await machines.noteSite({ publicUrl, gateway: "abc 0.3.0 attic" });
   await pairOnStore("shed", { machines, clock: api.clock });
   for (const { method, path, status, example } of withExample) {
     const machine = path.endsWith("/rename") ? "shed" : "attic";

@@ -31,14 +31,7 @@ export function onEachStore(declare: (managed: () => Promise<Managed>) => void):
     declare(async () => {
       const place = await makePlace();
       const machines = await place.openMachines();
-      const api = new AdminOnStore(
-        await place.open(),
-        machines,
-        await place.openRoutes(),
-        undefined,
-        undefined,
-        await place.openPrices(),
-      );
+      const api = new AdminOnStore(await place.open(), machines, await place.openNamed());
       const admin = await api.issue({ kind: "admin", name: "root" });
       const ask = (method: Method, path: string, body?: unknown) =>
         api.ask(method, path, { key: admin.token.reveal(), body });

@@ -2,7 +2,7 @@ import { OpenAI } from "openai";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { amountText, sumOf } from "#shared/money/money.ts";
 import type { Prices } from "#shared/prices/price-terms.ts";
-import { removePrice, setPrice } from "#shared/records/change-price.ts";
+import { removePrice, setPrice } from "../harness/set-records.ts";
 import { type GatewayInProcess, startGatewayInProcess } from "../harness/gateway-in-process.ts";
 import { MetricsText } from "../harness/metrics-text.ts";
 import { Operator } from "../harness/operator.ts";

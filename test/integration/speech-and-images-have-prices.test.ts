@@ -6,7 +6,7 @@ import { refusalOf } from "../harness/endpoint.ts";
 import { FakeMediaServer } from "../harness/fake-media-server.ts";
 import { startGatewayInProcess, type GatewayInProcess } from "../harness/gateway-in-process.ts";
 import { Operator } from "../harness/operator.ts";
-import { removePrice, setPrice } from "#shared/records/change-price.ts";
+import { removePrice, setPrice } from "../harness/set-records.ts";
 import { until } from "../harness/until.ts";
 import { folderOfTests } from "../harness/temporary-folder.ts";
 

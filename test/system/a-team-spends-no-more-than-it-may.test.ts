@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { setPerson, signedIn } from "#shared/records/change-person.ts";
-import { setPrice } from "#shared/records/change-price.ts";
+import { setPrice } from "../harness/set-records.ts";
 import { addMember, setTeam } from "#shared/records/change-team.ts";
 import { systemClock as clock } from "#shared/process/clock.ts";
 import { type Endpoint, errorIn, refusalOf } from "../harness/endpoint.ts";

@@ -1,7 +1,7 @@
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { KeyId } from "#shared/keys/key-token.ts";
-import { setPrice } from "#shared/records/change-price.ts";
+import { setPrice } from "../harness/set-records.ts";
 import type { OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import type { Endpoint } from "../harness/endpoint.ts";

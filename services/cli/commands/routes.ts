@@ -6,7 +6,7 @@ import { openKnownModels } from "#shared/store/known-models.ts";
 import { StartFailure } from "#shared/process/lifecycle.ts";
 import { runOn } from "#shared/admin/run-on.ts";
 import { routeOperations } from "#shared/admin/route-operations.ts";
-import { targetText } from "#shared/records/change-route.ts";
+import { targetText } from "#shared/records/route-record.ts";
 import {
   routeTarget,
   type RouteTarget,

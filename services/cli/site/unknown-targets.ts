@@ -3,7 +3,7 @@ import { aliasedId } from "#shared/protocol/model.ts";
 import type { Sighting } from "#shared/store/known-models.ts";
 import { onOneLine } from "#shared/process/clean-text.ts";
 import { nearestFirst } from "#shared/process/nearest-names.ts";
-import { targetText } from "#shared/records/change-route.ts";
+import { targetText } from "#shared/records/route-record.ts";
 import type { RouteTarget } from "#shared/records/route-record.ts";
 
 const nearestShownMax = 3;

@@ -3,7 +3,7 @@ import type { Fault } from "#shared/fault/fault.ts";
 import type { MachineStore, SeenMachine } from "#shared/records/machine-record.ts";
 import { machineState } from "#shared/records/shown-machine.ts";
 import type { Clock } from "#shared/process/clock.ts";
-import { targetText } from "#shared/records/change-route.ts";
+import { targetText } from "#shared/records/route-record.ts";
 import type { MemoryFacts } from "#shared/protocol/presence.ts";
 import type { Breakers } from "../routing/breakers.ts";
 import type { MachineChoice, Needs } from "../routing/choose-machine.ts";

@@ -7,10 +7,7 @@ import type { z } from "zod";
 import { issueKey, type IssuedKey, type KeyDependencies, type NewKey } from "#shared/records/issue-key.ts";
 import type { KeyStore, RecordStore } from "#shared/records/key-store.ts";
 import type { MachineStore } from "#shared/records/machine-record.ts";
-import type { PriceStore } from "#shared/records/price-record.ts";
-import type { PersonStore } from "#shared/records/person-record.ts";
-import type { TeamStore } from "#shared/records/team-record.ts";
-import type { RouteStore } from "#shared/records/route-record.ts";
+import { type NamedStores, openNamed } from "#shared/records/named-records.ts";
 import type { SessionStore } from "#shared/records/session-record.ts";
 import { Peppers, pepperText } from "#shared/keys/pepper.ts";
 import { createLog } from "#shared/process/log.ts";
@@ -61,32 +58,6 @@ export const noMachines: MachineStore = {
   lastSeen: async () => new Map(),
 };
 
-/** A site that keeps no models. */
-const noKeeps: Pick<AdminParts, "keeps" | "keeper"> = {
-  keeps: {
-    list: async () => [],
-    find: async () => undefined,
-    write: async () => "written",
-    remove: async () => "written",
-  },
-  keeper: { plan: async () => ({ steps: [], told: new Map() }) },
-};
-
-/** A site without routes. */
-export const noRoutes: RouteStore = {
-  list: async () => [],
-  find: async () => undefined,
-  write: async () => "conflict",
-  remove: async () => "conflict",
-};
-
-/** A site without prices. */
-const noPrices: PriceStore = {
-  list: async () => [],
-  find: async () => undefined,
-  write: async () => "written",
-  remove: async () => "written",
-};
 /** Records of one kind in memory. */
 class MemoryRecords<Kept extends { readonly name: string }> implements RecordStore<Kept> {
   readonly #records = new Map<string, Kept>();
@@ -98,6 +69,9 @@ class MemoryRecords<Kept extends { readonly name: string }> implements RecordSto
   };
   readonly remove = async ({ name }: Kept) => (this.#records.delete(name) ? "written" : "conflict");
 }
+
+/** A site without routes, teams and the like. */
+export const noRecords = (): NamedStores => openNamed(() => new MemoryRecords());
 
 /** A console at which nobody is signed in. */
 const noSessions: SessionStore = {
@@ -118,8 +92,7 @@ const noEvents: AdminParts["events"] = { follow: async (response) => void respon
 /** The admin API on a store, as whoever has a key of it sees it. The clock is the API's; a store has its own. */
 export class AdminOnStore {
   readonly keys: KeyStore;
-  readonly teams: TeamStore = new MemoryRecords();
-  readonly people: PersonStore = new MemoryRecords();
+  readonly named: NamedStores;
   readonly clock = new TurnableClock({ wallMs: Date.UTC(2026, 10, 27) });
   /** Rows that the API tells, and the days that it asked for. */
   readonly usage: UsageRow[] = [];
@@ -135,12 +108,12 @@ export class AdminOnStore {
   constructor(
     keys: KeyStore,
     machines: MachineStore = noMachines,
-    routes: RouteStore = noRoutes,
+    named = noRecords(),
     sessions: SessionStore = noSessions,
     openId?: OpenIdSettings,
-    prices: PriceStore = noPrices,
   ) {
     this.keys = keys;
+    this.named = named;
     this.badKeys = new BadKeys(this.clock);
     const log = createLog({ level: "debug", name: "gateway", write: (line) => void this.logged.push(line) });
     this.server = createServer({ log, bodyBytesMax: 1_048_576, bodyLimitName: "bodyBytesMax" });
@@ -170,12 +143,9 @@ export class AdminOnStore {
     adminRoutes(this.server, {
       keys,
       machines,
-      routes,
-      ...noKeeps,
-      prices,
+      ...named,
+      keeper: { plan: async () => ({ steps: [], told: new Map() }) },
       currency: "units",
-      teams: this.teams,
-      people: this.people,
       sessions,
       addresses,
       events: noEvents,
