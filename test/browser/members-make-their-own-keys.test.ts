@@ -121,6 +121,15 @@ describe.skipIf(found.path === undefined)("members at the public port", () => {
     await own.click("Copy as code");
     await page.getByLabel("curl", { exact: true }).getByText(`${publicUrl}/v1/chat/completions`).waitFor();
     await page.keyboard.press("Escape");
+    await own.fill("Message", "script nonce=more tokens=500 delay_ms=20");
+    await page.getByLabel("Message").press("Enter");
+    await own.sees("more-3 ");
+    const key = page.locator("select");
+    const revoke = `${publicUrl}/console/member/v1/keys/${await key.inputValue()}/revoke`;
+    await page.request.post(revoke, { data: {}, headers: { "x-trunkline-console": "1" } });
+    await own.sees("This API key has been revoked.");
+    await key.getByText("laptop").waitFor({ state: "detached" });
+    expect(await key.innerText()).toBe("phone (research)");
     await page.getByRole("link", { name: "What happened" }).click();
     await own.heading("Request");
     await own.enter("link", "Requests");
