@@ -365,7 +365,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/agent/models": 2_140,
   "services/agent/runtimes": 7_970,
   "services/cli": 190,
-  "services/cli/commands": 4_480,
+  "services/cli/commands": 4_500,
   "services/cli/connect": 1_400,
   "services/cli/doctor": 1_070,
   "services/cli/service": 1_080,

@@ -7,6 +7,7 @@ import { createLog } from "#shared/process/log.ts";
 import { loginKeyPath, loginWish } from "#shared/protocol/login.ts";
 import { issueKey } from "#shared/records/issue-key.ts";
 import { openKeyStore } from "#shared/store/open-key-store.ts";
+import { ownCommandHere } from "../../services/cli/commands/welcome.ts";
 import { trunkline } from "../../services/cli/trunkline.ts";
 import { OwnIdempotencyRecords } from "../../services/gateway/jobs/idempotency-records.ts";
 import { BadKeys } from "../../services/gateway/keys/bad-keys.ts";
@@ -78,13 +79,16 @@ async function memberAndSite() {
 const textAt = async (url: string): Promise<string> => (await fetch(url)).text();
 
 test("a login keeps its key in a file of the user alone, and chat, connect and models use it", async () => {
-  const { site, login, run, live, file } = await memberAndSite();
+  const { site, environment, login, run, live, file } = await memberAndSite();
+  expect((await run("models")).err).toContain("After `trunkline login <url>` it lists the models of your own key.");
   const { exitCode, out, err, seen } = await login();
   expect({ exitCode, seen }).toEqual({ exitCode: 0, seen: expect.stringContaining("You are logged in") });
   const [key] = await live();
   expect(key?.name).toMatch(/^login on /);
   expect(out).toContain(`the key ${key?.id} of the team research is valid until`);
   expect(err).toContain(`make a key at ${site}/console`);
+  // A person who came by npx has no `trunkline` on the PATH.
+  expect(err).toContain(`\`${ownCommandHere(environment)} models\` lists`);
   expect((await stat(file)).mode & 0o777).toBe(0o600);
   expect(`${out}${err}`).not.toContain(JSON.parse(await readFile(file, "utf8"))[0].key);
   expect((await run("models")).out).toMatch(/qwen3:8b +chat/);

@@ -12,6 +12,7 @@ import { openLoopback } from "../site/loopback-return.ts";
 import { type CliCommand, type CliContext, commandIn, here, readBy } from "../terminal/command-line.ts";
 import { openBrowser } from "../terminal/open-browser.ts";
 import { utcTime } from "../terminal/quantity-text.ts";
+import { ownCommandHere } from "./welcome.ts";
 
 interface LoginOptions {
   readonly team?: string;
@@ -72,10 +73,11 @@ async function logIn(origin: string, { team, browser }: LoginOptions, { environm
       });
     }
     const { key: _key, ...shown } = login;
+    const command = ownCommandHere(environment);
     return {
       answer: { ...shown, file: loginsFile(environment) },
       text: `Logged in at ${origin}: the key ${login.id} of the team ${onOneLine(login.team)} is valid until ${utcTime(login.expires_at)}.`,
-      remark: `\`trunkline models\` lists what it may call, and \`trunkline connect\` configures a client.`,
+      remark: `\`${command} models\` lists what it may call, and \`${command} connect\` configures a client.`,
     };
   } catch (error) {
     await tell(400, "The login failed: the terminal says why.");

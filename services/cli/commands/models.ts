@@ -56,9 +56,20 @@ const atGatewayOrLogin: Workplace<OperationsPort | ChatSite> = {
   open: (context, given: OperationsOptions & MachineOption, work) => {
     const isPlain = given.operationsUrl === undefined && given.machine === undefined;
     const site = isPlain ? loginInUse(context.environment, undefined, "`trunkline login`") : undefined;
-    return work(site ?? givenOperations(given, context));
+    return work(site ?? operationsOrHint(given, context));
   },
 };
+
+/** Finds the operations port. A person without an admin key learns how to list the models of their own. */
+function operationsOrHint(given: OperationsOptions, context: CliContext): OperationsPort {
+  try {
+    return givenOperations(given, context);
+  } catch (error) {
+    if (!(error instanceof StartFailure) || error.exitCode !== exitCodes.config) throw error;
+    const hint = "After `trunkline login <url>` it lists the models of your own key.";
+    throw new StartFailure(error.exitCode, `${error.message} ${hint}`, { cause: error });
+  }
+}
 
 function addList(models: CliCommand): void {
   models

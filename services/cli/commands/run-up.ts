@@ -1,6 +1,5 @@
 import { type StartOptions, withOptions } from "./start-options.ts";
 import { resolve } from "node:path";
-import { isSea } from "node:sea";
 import type { Broker } from "#shared/broker/broker.ts";
 import { MemoryBroker } from "#shared/broker/memory-broker.ts";
 import { connectNats } from "#shared/broker/nats-broker.ts";
@@ -22,7 +21,7 @@ import type { CliContext } from "../terminal/command-line.ts";
 import { requestRows } from "./request-rows.ts";
 import { notedUrl } from "../site/find-gateway.ts";
 import { keepAdminKey, noteAddresses, ownKey, upFiles } from "../site/up-state.ts";
-import { ownCommand, welcome } from "./welcome.ts";
+import { ownCommandHere, welcome } from "./welcome.ts";
 
 export interface UpOptions extends StartOptions {
   readonly json?: true;
@@ -76,9 +75,7 @@ export async function runUp(context: CliContext, { json, hideKey, quiet, ...give
       const { baseUrl, operationsUrl, publicUrl, consoleUrl } = await startGateway(gateway);
       noteAddresses(forGateway.stateDir, { baseUrl, operationsUrl }, lifecycle);
       const { runtime, models, machine } = agent;
-      const { argv, execPath, platform } = process;
-      const program = { script: argv[1], execPath, isExecutable: isSea(), platform };
-      const command = ownCommand({ environment: context.environment, ...program });
+      const command = ownCommandHere(context.environment);
       // A link in a log would let every reader of the log in.
       const isSeen = stdout.isTTY === true && !hideKey && !json;
       const link = isSeen ? await signInLink(adminKey, { store, consoleUrl }) : undefined;

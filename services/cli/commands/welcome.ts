@@ -1,4 +1,5 @@
 import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { isSea } from "node:sea";
 import { delimiter, join, relative } from "node:path";
 import { z } from "zod";
 import type { Model } from "#shared/protocol/model.ts";
@@ -148,6 +149,12 @@ export function ownCommand({ environment, script, execPath, isExecutable, platfo
   if (more.length > 0) return `npx -y ${[fetched, ...more].map((each) => `-p ${each}`).join(" ")} trunkline`;
   if (fetched !== undefined) return `npx -y ${fetched}`;
   return isOnPath(main, environment) ? "trunkline" : `node ${word(main)}`;
+}
+
+/** Returns the command that starts this process once more. */
+export function ownCommandHere(environment: Environment): string {
+  const { argv, execPath, platform } = process;
+  return ownCommand({ environment, script: argv[1], execPath, isExecutable: isSea(), platform });
 }
 
 const npxFolder = z.object({ _npx: z.object({ packages: z.array(z.string()) }) });

@@ -57,13 +57,17 @@ test("the headers of an error keep official clients from repeating what would fa
   expect(stopped).toEqual(
     `
   request_timeout key_change_refused machine_change_refused keep_change_refused price_change_refused
-  team_change_refused person_change_refused route_change_refused
+  team_change_refused person_change_refused alert_change_refused route_change_refused
   idempotency_key_reused join_used machine_key_used direct_unavailable machine_name_used
   machines_unavailable insufficient_quota internal_error poison_request upstream_timeout
 `
       .trim()
       .split(/\s+/),
   );
+});
+
+test("the headers of an error keep coding agents from repeating a request whose key was revoked or has expired", () => {
+  for (const code of ["key_invalid", "key_expired"] as const) expect(headersOf(code)["x-should-retry"]).toBe("false");
 });
 
 test.each([
