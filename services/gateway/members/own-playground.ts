@@ -9,10 +9,10 @@ import { asStore } from "../operations/operations-access.ts";
 import type { ProveMember, SignedInMember } from "./member-access.ts";
 
 /** The header in which the page names a key by its id. It cannot have the secret of a key. */
-export const ownKeyHeader = "x-trunkline-key";
+const ownKeyHeader = "x-trunkline-key";
 
 /** Time between two reads of the session of a running request: it may end at another gateway. */
-const sessionAgainMs = 2_000;
+const judgedAgainMs = 2_000;
 
 export interface OwnPlayground {
   /** The keys as this gateway judges them. */
@@ -34,12 +34,14 @@ export function proveOwnPlayground(scope: FastifyInstance, prove: ProveMember, p
     const member = await prove(request);
     noteCaller({ request, reply }, await standings.of(await ownKey(request, member, parts)), { leaving, running });
     if (leaving.signal.aborted) return;
-    const look = clock.every(sessionAgainMs, () => void member.again().catch((error: unknown) => end(leaving, error)));
+    // The key too: its revocation may have been heard between its proof and the note of its caller.
+    const judgeAgain = async () => Promise.all([member.again(), ownKey(request, member, parts)]);
+    const look = clock.every(judgedAgainMs, () => void judgeAgain().catch((error: unknown) => end(leaving, error)));
     reply.raw.once("close", () => look.cancel());
   });
 }
 
-/** Ends a request whose session has ended. A store that is away ends none. */
+/** Ends a request whose session or key has ended. A store that is away ends none. */
 function end(leaving: AbortController, error: unknown): void {
   const fault = Fault.from(error);
   if (fault.code === "key_invalid") leaving.abort(fault);
