@@ -82,11 +82,12 @@ async function fill(folder: string, { keys, state, clock }: ActingStore, secrets
     const extra = JSON.stringify({ ...secrets, id: newToken() });
     database.change("begin a backup", (sql) => [
       sql.run`CREATE TABLE extra (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT`,
-      // Records and sums of requests are for looking at, and a session is for the site where it began: none is restored. The
+      // Records and sums of requests are for looking at, and sessions and alarms are of the site where they began: none is restored. The
       // texts of stored responses and the names of end users leave their store by no copy.
       sql.run`DELETE FROM requests`,
       sql.run`DELETE FROM history`,
       sql.run`DELETE FROM sessions`,
+      sql.run`DELETE FROM alarms`,
       sql.run`DELETE FROM responses`,
       sql.run`DELETE FROM end_users`,
       sql.run`INSERT INTO extra SELECT key, value FROM json_each(${extra})`,

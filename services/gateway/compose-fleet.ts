@@ -11,7 +11,7 @@ import { lineTo } from "./jobs/open-job.ts";
 import { OpenJobs } from "./jobs/open-jobs.ts";
 import { PromptCounter } from "./requests/count-prompts.ts";
 import { Keeper } from "./placing/keeper.ts";
-import { keeperLease } from "./placing/redis-lease.ts";
+import { openLease } from "./placing/redis-lease.ts";
 import { OwnIdempotencyRecords } from "./jobs/idempotency-records.ts";
 import { RedisIdempotencyRecords } from "./jobs/redis-idempotency-records.ts";
 import { AnswerResumer } from "./jobs/resume-answer.ts";
@@ -30,6 +30,9 @@ import { machineLabelsMax, openMeters } from "./metrics/request-meters.ts";
 import type { Timing } from "#shared/protocol/timing.ts";
 import { Exposition, BoundedLabels } from "./metrics/exposition.ts";
 import { countFleetEvents } from "./metrics/fleet-meters.ts";
+
+/** For how long a gateway is the one that tells machines what to keep. */
+const keeperLeaseMs = 4_500;
 
 interface FleetDependencies {
   readonly config: Pick<GatewayConfig, "waitMs">;
@@ -138,7 +141,7 @@ export function openFleet({
   const runner = new JobRunner({ ranking, breakers, placements, refusedEfforts, jobs, timing, clock, log, meter });
   const resumer = new AnswerResumer({ jobs, roster, catalogues, timing, clock });
   const counter = new PromptCounter({ jobs, placements, timing, clock });
-  const lease = keeperLease(state, gateway);
+  const lease = openLease(state, { name: "keeper", gateway, forMs: keeperLeaseMs });
   const keeper = new Keeper({ ...store, lease, roster, catalogues, permits, broker, timing, log });
   const keeping = keeper.start();
   lifecycle.onStop("keeper", () => keeping.stop());

@@ -84,6 +84,9 @@ export function timingAt(scale: number, chosen: ChosenWaits = {}) {
     catalogueWaitMs: 2_000 * scale,
     /** The interval at which one gateway looks which models machines are to keep. */
     keepIntervalMs: 1_500 * scale,
+    /** The interval at which one gateway looks what is wrong with the site, and after which another one does in its place. */
+    alertIntervalMs: 10_000 * scale,
+    alertLeaseMs: 35_000 * scale,
     cataloguePollMs: 1_000 * scale,
     runtimeAnswerMs: 700 * scale,
     /**

@@ -15,6 +15,8 @@ export interface SiteGateway {
   readonly token: string;
   /** Milliseconds since 1970. Undefined for a gateway of 0.3.0 or earlier. */
   readonly startedAt?: number | undefined;
+  /** When it last noted that it is there. Undefined for the only gateway of a state folder. */
+  readonly notedAt?: number | undefined;
 }
 
 /**

@@ -294,7 +294,10 @@ async function gatewaysOf(redis: RedisConnection): Promise<readonly SiteGateway[
     await redis.pipeline("tell its gateways", (batch) => batch.time().zrange("gateways", "0", "-1", "WITHSCORES")),
   );
   const sinceMs = seconds * 1_000 - gatewayIsThereForMs;
-  return notes.flatMap((note, at) => (at % 2 === 0 && Number(notes[at + 1]) > sinceMs ? [readGatewayNote(note)] : []));
+  return notes.flatMap((note, at) => {
+    const notedAt = Number(notes[at + 1]);
+    return at % 2 === 0 && notedAt > sinceMs ? [{ ...readGatewayNote(note), notedAt }] : [];
+  });
 }
 
 const gatewaysReply = z.tuple([z.tuple([z.coerce.number(), z.coerce.number()]), z.array(z.string())]);

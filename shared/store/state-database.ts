@@ -109,6 +109,10 @@ const signIns = `CREATE TABLE IF NOT EXISTS sign_ins (
 const lastBackup = `CREATE TABLE IF NOT EXISTS last_backup (
   only INTEGER PRIMARY KEY CHECK (only = 1), at INTEGER NOT NULL) STRICT`;
 
+/** The alarms of the site. The file keeps its version, as it does for `responseSums`, and no backup has them. */
+const alarms = `CREATE TABLE IF NOT EXISTS alarms (
+  only INTEGER PRIMARY KEY CHECK (only = 1), state TEXT NOT NULL) STRICT`;
+
 /** The sums of ended requests by minute and hour. The file keeps its version, as it does for `responseSums`. */
 const history = `CREATE TABLE IF NOT EXISTS history (slot INTEGER PRIMARY KEY, sums BLOB NOT NULL) STRICT`;
 
@@ -298,6 +302,7 @@ function bringUpToDate(database: DatabaseSync, file: string): void {
     database.exec(signIns);
     database.exec(machineOffers);
     database.exec(lastBackup);
+    database.exec(alarms);
     database.exec(history);
     database.exec(endUsers);
     database.exec(prices);

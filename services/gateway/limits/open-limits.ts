@@ -5,7 +5,7 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { keptRequestsDefault, type KeptRequests } from "#shared/requests/request-records.ts";
 import { madeOf, usageKeptDays, usageTables } from "#shared/usage/usage.ts";
-import { type BudgetUnit, isOfKey } from "./budgets.ts";
+import { type BudgetUnit, isOfKey, type Spent } from "./budgets.ts";
 import {
   emptyReservation,
   type Admission,
@@ -18,7 +18,7 @@ import {
   type Settling,
 } from "./limits.ts";
 import { LocalLimits } from "./local-limits.ts";
-import { RedisLimitsBook } from "./redis-limits.ts";
+import { RedisLimitsBook, spentAt } from "./redis-limits.ts";
 import { SharedLimits } from "./shared-limits.ts";
 import { Settlements } from "./settlements.ts";
 
@@ -67,6 +67,27 @@ function openEmbedded(database: StateDatabase, options: LimitsOptions): OpenedLi
   });
   const settlements: Settlements = new Settlements({ ...options, book, local: book.local, gatherMs: 0 });
   return { limits: book, settlements, site: book.local, begin: () => book.bookRunning() };
+}
+
+const namesPerRead = 1_000;
+
+/** Returns what books have used of their budgets, as far as it is booked, in the order of the question. */
+export async function readSpent(
+  state: StateStore,
+  asked: readonly Omit<Spent, "amount">[],
+  clock: Pick<Clock, "now" | "wall">,
+): Promise<readonly number[]> {
+  if (state.kind === "sqlite") {
+    const book = new SqliteLimitsBook(state.database, { clock });
+    return asked.map((each) => book.spentOf(each.book, each.period, each.unit));
+  }
+  const names = asked.map(({ book, period, unit }) => spentAt(book, period, unit));
+  const spent: number[] = [];
+  for (let at = 0; at < names.length; at += namesPerRead) {
+    const page = names.slice(at, at + namesPerRead);
+    spent.push(...(await state.redis.run("tell what was spent", (redis) => redis.mget(page))).map(Number));
+  }
+  return spent;
 }
 
 interface SqliteLimitsOptions {

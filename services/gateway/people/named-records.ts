@@ -35,6 +35,10 @@ export class NamedRecords<Kept extends FollowedRecord> {
     return this.#byName.get(name);
   }
 
+  all(): readonly Kept[] {
+    return [...this.#byName.values()];
+  }
+
   async read(name: string): Promise<void> {
     this.#keep(name, await this.#options.store.find(name));
   }

@@ -9,11 +9,12 @@ import type { Timing } from "#shared/protocol/timing.ts";
 import type { KeepStore } from "#shared/records/keep-record.ts";
 import type { Catalogues } from "../fleet/catalogues.ts";
 import type { Roster, RosterMachine } from "../fleet/roster.ts";
+import type { Lease } from "./redis-lease.ts";
 import { type KeepingMachine, type KeepPlan, planKeeps } from "./plan-keeps.ts";
 
 interface KeeperParts {
   readonly keeps: Pick<KeepStore, "list">;
-  readonly lease: { hold(): Promise<boolean> };
+  readonly lease: Lease;
   readonly roster: Roster;
   readonly catalogues: Pick<Catalogues, "of">;
   readonly permits: (machine: string, modelId: string) => boolean;
