@@ -1,7 +1,10 @@
 /** The admin API as the console calls it: same origin, the session's cookie, and a header that no form can send. */
 import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
-import { type AnswerTo, type CallName, call, type SentTo } from "#shared/admin/admin-call.ts";
+import type { z } from "zod";
+import type { AdminApi } from "#shared/admin/admin-api.ts";
+import { type CallName, callOf, type CallsOf, type SentParts, type SentTo } from "#shared/admin/admin-call.ts";
+import type { AdminOperation } from "#shared/admin/operation.ts";
 import type { ErrorBody, ManageLine, ProgressLine } from "#shared/protocol/model.ts";
 
 /** An error of the gateway, in words for people. */
@@ -25,8 +28,6 @@ export const changes = signal(0);
 
 /** Called when the gateway refuses the session. `session.ts` sets it. */
 export const refused = { tell: (): void => undefined };
-
-const apiPath = "/admin/v1";
 
 export interface Asking {
   readonly method?: string;
@@ -64,26 +65,37 @@ function errorIn(text: string, status: number): Reason {
   }
 }
 
-/** Reads an answer of the admin API. */
-export async function read<Of extends CallName>(
-  name: Of,
-  sent: SentTo<Of>,
-  until?: AbortSignal,
-): Promise<AnswerTo<Of>> {
-  return readAt(apiPath + call(name, sent).path, { signal: until });
-}
-
 async function readAt<Answer>(url: string, asking: Asking): Promise<Answer> {
   return (await (await send(url, asking)).json()) as Answer;
 }
 
-/** Makes a change, and has every shown answer read anew. */
-export async function change<Of extends CallName>(name: Of, sent: SentTo<Of>): Promise<AnswerTo<Of>> {
-  const { method, path, body } = call(name, sent);
-  const answer = (await (await send(apiPath + path, { method, body: body ?? {} })).json()) as AnswerTo<Of>;
-  changes.value += 1;
-  return answer;
+/** Returns the calls of the operations of an API. */
+export function callsAt<Calls extends Readonly<Record<string, AdminOperation>>>(apiPath: string) {
+  type Name = keyof Calls & string;
+  type Answer<Of extends Name> = z.output<Calls[Of]["answer"]>;
+  const at = <Of extends Name>(name: Of, sent: SentParts<Calls[Of]>) => {
+    const [method = "", path = ""] = name.split(" ");
+    const call = callOf({ method, path }, sent);
+    return { ...call, url: apiPath + call.path };
+  };
+  return {
+    at,
+    read: <Of extends Name>(name: Of, sent: SentParts<Calls[Of]>, until?: AbortSignal) =>
+      readAt<Answer<Of>>(at(name, sent).url, { signal: until }),
+    /** Makes a change, and has every shown answer read anew. */
+    change: async <Of extends Name>(name: Of, sent: SentParts<Calls[Of]>): Promise<Answer<Of>> => {
+      const { method, url, body = {} } = at(name, sent);
+      const answer = await readAt<Answer<Of>>(url, { method, body });
+      changes.value += 1;
+      return answer;
+    },
+    /** Reads an answer, and reads it anew after each change, when `turn` changes, and while the gateway cannot give it. */
+    useAnswer: <Of extends Name>(name: Of, sent: SentParts<Calls[Of]>, turn?: number | string) =>
+      useRead<Answer<Of>>(at(name, sent).url, turn),
+  };
 }
+
+export const { at: callAt, read, change, useAnswer } = callsAt<CallsOf<AdminApi>>("/admin/v1");
 
 /** Makes a change for one object after another, and returns the fault of each. A fault does not stop the others. */
 export async function changeEach<Of extends CallName>(
@@ -92,8 +104,8 @@ export async function changeEach<Of extends CallName>(
 ): Promise<readonly (ApiFault | undefined)[]> {
   const faults: (ApiFault | undefined)[] = [];
   for (const sent of each) {
-    const { method, path, body } = call(name, sent);
-    faults.push(await send(apiPath + path, { method, body: body ?? {} }).then(() => undefined, faultOf));
+    const { method, url, body = {} } = callAt(name, sent);
+    faults.push(await send(url, { method, body }).then(() => undefined, faultOf));
   }
   changes.value += 1;
   return faults;
@@ -104,8 +116,8 @@ export async function work(
   sent: SentTo<"POST /machines/{machine}/models/{action}">,
   { until, onLine }: { readonly until?: AbortSignal; readonly onLine?: (line: ProgressLine) => void } = {},
 ): Promise<void> {
-  const { path, body } = call("POST /machines/{machine}/models/{action}", sent);
-  const response = await send(apiPath + path, { method: "POST", body, signal: until });
+  const { method, url, body } = callAt("POST /machines/{machine}/models/{action}", sent);
+  const response = await send(url, { method, body, signal: until });
   for await (const text of linesOf(response)) {
     const line = JSON.parse(text) as ManageLine;
     if ("error" in line) throw new ApiFault(response.status, line.error);
@@ -138,18 +150,6 @@ export interface Shown<Answer> {
 
 /** Pause before an answer is read again that the gateway could not give. */
 const againMs = 2_000;
-
-/**
- * Reads an answer of the admin API, and reads it anew after each change, when `turn` changes, and while the gateway cannot
- * give it.
- */
-export function useAnswer<Of extends CallName>(
-  name: Of,
-  sent: SentTo<Of>,
-  turn?: number | string,
-): Shown<AnswerTo<Of>> {
-  return useRead(apiPath + call(name, sent).path, turn);
-}
 
 /** Reads an answer of any path of the gateway as `useAnswer` does, for a member's own key if one is named. */
 export function useRead<Answer>(path: string, turn: number | string = 0, key?: string): Shown<Answer> {

@@ -97,6 +97,20 @@ export function TextField({ label, hint, param, onText, onTaken, type = "text", 
   );
 }
 
+/** Returns the attributes of the fields of a form by their names. `at` stands before each parameter. */
+export function fieldsOf<Texts extends Readonly<Record<string, string>>>(
+  texts: Texts,
+  onTexts: (texts: Texts) => void,
+  at = "",
+) {
+  return (name: keyof Texts & string, label: string) => ({
+    label,
+    param: at + name,
+    value: texts[name] ?? "",
+    onText: (text: string) => onTexts({ ...texts, [name]: text }),
+  });
+}
+
 interface QueryProps {
   readonly name: string;
   /** The field of the address that another choice makes void: the page of the main table, unless it is another. */

@@ -79,6 +79,36 @@ function usePageFocus(): void {
   }, [address]);
 }
 
+/** The page without a session: the name of the product, what went wrong, and the ways in. */
+export function SignInFrame(props: {
+  readonly fault: ApiFault | undefined;
+  /** The OpenID provider, once it is known. */
+  readonly provider: string | null | undefined;
+  readonly about?: ComponentChildren;
+  readonly children?: ComponentChildren;
+}) {
+  const { fault, provider, about, children } = props;
+  useEffect(() => {
+    document.title = "Sign in · Trunkline";
+  }, []);
+  return (
+    <main class="sign-in" id="page" tabIndex={-1}>
+      <h1>
+        <img src="/console/icon.svg" alt="" width="32" height="32" />
+        Trunkline
+      </h1>
+      <FaultNotice fault={fault} />
+      {about}
+      {provider && (
+        <a class="button primary" href="/console/openid" data-leaves="">
+          Sign in with {provider}
+        </a>
+      )}
+      {children}
+    </main>
+  );
+}
+
 interface AccountProps {
   readonly name: string;
   readonly role: string;

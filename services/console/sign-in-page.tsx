@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { type ApiFault, send } from "./admin-api.ts";
 import { ActionForm, TextField } from "./forms.tsx";
-import { FaultNotice } from "./parts.tsx";
+import { SignInFrame } from "./frame.tsx";
 import { signIn } from "./session.ts";
 
 /** The page before a session. It is static and knows nothing of the site. */
@@ -14,21 +14,8 @@ export function SignIn({ fault }: { readonly fault: ApiFault | undefined }) {
       .then(({ openid }: { readonly openid: string | null }) => setProvider(openid))
       .catch(() => undefined);
   }, []);
-  useEffect(() => {
-    document.title = "Sign in · Trunkline";
-  }, []);
   return (
-    <main class="sign-in" id="page" tabIndex={-1}>
-      <h1>
-        <img src="/console/icon.svg" alt="" width="32" height="32" />
-        Trunkline
-      </h1>
-      <FaultNotice fault={fault} />
-      {provider !== null && (
-        <a class="button primary" href="/console/openid" data-leaves="">
-          Sign in with {provider}
-        </a>
-      )}
+    <SignInFrame fault={fault} provider={provider}>
       <section>
         <h2>Open a link</h2>
         <p>
@@ -56,6 +43,6 @@ export function SignIn({ fault }: { readonly fault: ApiFault | undefined }) {
           />
         </ActionForm>
       </section>
-    </main>
+    </SignInFrame>
   );
 }

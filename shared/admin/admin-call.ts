@@ -26,19 +26,11 @@ interface Parts {
   readonly body?: unknown;
 }
 
-/** A request to the admin API below its prefix, with the type of its answer. */
-export interface AdminCall<Answer = unknown> {
+/** A request to the admin API below its prefix. */
+export interface AdminCall {
   readonly method: string;
   readonly path: string;
   readonly body?: unknown;
-  /** Never set. */
-  readonly answer?: Answer;
-}
-
-/** Makes a request by method and path, for a client that loads no schema. */
-export function call<Of extends CallName>(name: Of, sent: SentTo<Of>): AdminCall<AnswerTo<Of>> {
-  const [method = "", path = ""] = name.split(" ");
-  return callOf({ method, path }, sent) as AdminCall<AnswerTo<Of>>;
 }
 
 /** Makes a request for an operation. Undefined and empty fields of its query are left out. */

@@ -1,7 +1,5 @@
-import { useEffect } from "preact/hooks";
 import { type ApiFault, useRead } from "../admin-api.ts";
-import { Account, Frame, type Pages } from "../frame.tsx";
-import { FaultNotice } from "../parts.tsx";
+import { Account, Frame, type Pages, SignInFrame } from "../frame.tsx";
 import { OwnKeys } from "./keys-page.tsx";
 import { LoginPage } from "./login-page.tsx";
 import { OwnModels } from "./models-page.tsx";
@@ -41,22 +39,6 @@ export function MemberApp() {
 
 function MemberSignIn({ fault }: { readonly fault: ApiFault | undefined }) {
   const { answer, fault: away } = useRead<{ readonly openid: string }>("/console/session");
-  useEffect(() => {
-    document.title = "Sign in · Trunkline";
-  }, []);
-  return (
-    <main class="sign-in" id="page" tabIndex={-1}>
-      <h1>
-        <img src="/console/icon.svg" alt="" width="32" height="32" />
-        Trunkline
-      </h1>
-      <FaultNotice fault={fault ?? away} />
-      <p>Sign in to make keys for the models of this site, and to see what you used.</p>
-      {answer && (
-        <a class="button primary" href="/console/openid" data-leaves="">
-          Sign in with {answer.openid}
-        </a>
-      )}
-    </main>
-  );
+  const about = <p>Sign in to make keys for the models of this site, and to see what you used.</p>;
+  return <SignInFrame fault={fault ?? away} provider={answer?.openid} about={about} />;
 }

@@ -1,11 +1,12 @@
 import { useState } from "preact/hooks";
 import { limitsText } from "#shared/admin/key-terms.ts";
-import { Confirm, Dialog, WindowButton } from "../dialogs.tsx";
-import { ActionForm, Choice, listIn, TextField } from "../forms.tsx";
+import { Confirm, FormDialog, WindowButton } from "../dialogs.tsx";
+import { Choice, fieldsOf, listIn, TextField } from "../forms.tsx";
 import { IssuedDialog } from "../pages/issued-key.tsx";
-import { Answered, Facts, Notice, Page, Section } from "../parts.tsx";
+import { RecordList } from "../pages/record-page.tsx";
+import { Answered, Facts, Notice, Section } from "../parts.tsx";
 import { daysAgo, shortNumber } from "../quantity.ts";
-import { type Column, Table } from "../table.tsx";
+import type { Column } from "../table.tsx";
 import { Expiry, KeyState, Name, Names, None } from "../values.tsx";
 import { Budgets } from "./budgets.tsx";
 import { changeOwn, type OwnAnswer, useOwn } from "./member-api.ts";
@@ -23,23 +24,16 @@ export function OwnKeys() {
   const baseUrl = self.answer?.base_url ?? "";
   const making = (close: () => void) => <MakeDialog teams={teams} onMade={setMade} onClose={close} />;
   return (
-    <Page
+    <RecordList
       title="Keys"
       about={["Your keys call the models at ", <Name>{baseUrl}</Name>, "."]}
       actions={teams.length > 0 && <WindowButton text="Make a key" name="make" value="new" isPrimary window={making} />}
+      head={made && <IssuedDialog issued={made} baseUrl={baseUrl} onClose={() => setMade(undefined)} />}
+      of={keys}
+      columns={columnsOf(setMade)}
+      keyOf={({ id }) => id}
+      empty="You have no key yet."
     >
-      {made && <IssuedDialog issued={made} baseUrl={baseUrl} onClose={() => setMade(undefined)} />}
-      <Answered of={keys} waiting="Loading your keys…">
-        {({ data }) => (
-          <Table
-            caption="Your keys"
-            columns={columnsOf(setMade)}
-            rows={data}
-            keyOf={({ id }) => id}
-            empty="You have no key yet."
-          />
-        )}
-      </Answered>
       <Answered of={self}>
         {({ budgets }) => (
           <>
@@ -57,7 +51,7 @@ export function OwnKeys() {
           </>
         )}
       </Answered>
-    </Page>
+    </RecordList>
   );
 }
 
@@ -118,40 +112,36 @@ interface MakeProps {
 }
 
 function MakeDialog({ teams, onMade, onClose }: MakeProps) {
-  const [name, setName] = useState("");
-  const [team, setTeam] = useState(teams[0]?.team ?? "");
-  const [ttl, setTtl] = useState("");
-  const [scopes, setScopes] = useState("");
-  const of = teams.find((each) => each.team === team);
+  const [texts, setTexts] = useState({ name: "", team: teams[0]?.team ?? "", ttl: "", scopes: "" });
+  const field = fieldsOf(texts, setTexts);
+  const of = teams.find(({ team }) => team === texts.team);
   const make = async (): Promise<void> => {
+    const { name, team, ttl, scopes } = texts;
     const body = { name, team, ttl: ttl || undefined, scopes: scopes.trim() === "" ? undefined : listIn(scopes) };
     onMade(await changeOwn("POST /keys", { body }));
-    onClose();
   };
   return (
-    <Dialog title="Make a key" onClose={onClose}>
-      <ActionForm action="Make it" onDo={make} onCancel={onClose}>
-        <TextField label="Name" param="name" value={name} onText={setName} required placeholder="my laptop" />
-        {teams.length > 1 && (
-          <Choice label="Team" param="team" value={team} onChoose={setTeam} options={teams.map((each) => each.team)} />
-        )}
-        <TextField
-          label="Valid for, from now on"
-          param="ttl"
-          hint={`A duration such as 12h; ${of?.own_days}d at most, and if this is empty.`}
-          value={ttl}
-          onText={setTtl}
-          placeholder={`${of?.own_days}d`}
+    <FormDialog title="Make a key" action="Make it" onDo={make} onClose={onClose}>
+      <TextField {...field("name", "Name")} required placeholder="my laptop" />
+      {teams.length > 1 && (
+        <Choice
+          label="Team"
+          param="team"
+          value={texts.team}
+          onChoose={(team) => setTexts({ ...texts, team })}
+          options={teams.map(({ team }) => team)}
         />
-        <TextField
-          label="Models it may call"
-          param="scopes"
-          hint="Ids, names or patterns with *. If this is empty, all that the team may call."
-          value={scopes}
-          onText={setScopes}
-          placeholder={of?.scopes.join(" ") ?? "*"}
-        />
-      </ActionForm>
-    </Dialog>
+      )}
+      <TextField
+        {...field("ttl", "Valid for, from now on")}
+        hint={`A duration such as 12h; ${of?.own_days}d at most, and if this is empty.`}
+        placeholder={`${of?.own_days}d`}
+      />
+      <TextField
+        {...field("scopes", "Models it may call")}
+        hint="Ids, names or patterns with *. If this is empty, all that the team may call."
+        placeholder={of?.scopes.join(" ") ?? "*"}
+      />
+    </FormDialog>
   );
 }

@@ -1,9 +1,9 @@
 import type { OwnRequest } from "#shared/admin/member-operations.ts";
 import { to } from "../address.ts";
+import { RecordList } from "../pages/record-page.tsx";
 import { Outcome } from "../pages/request-table.tsx";
 import { Answered, Facts, Page } from "../parts.tsx";
 import { msText, numberText } from "../quantity.ts";
-import { Table } from "../table.tsx";
 import { Name, None, orDash, Time } from "../values.tsx";
 import { money } from "./budgets.tsx";
 import { useOwn } from "./member-api.ts";
@@ -24,33 +24,23 @@ function RequestList() {
   const keys = useOwn("GET /keys", {}).answer?.data ?? [];
   const keyOf = ({ key }: OwnRequest): string => keys.find(({ id }) => id === key)?.name ?? key;
   return (
-    <Page title="Requests" about="The latest requests of your keys, without any text of prompts and answers.">
-      <Answered of={requests} waiting="Loading your requests…">
-        {({ data }) => (
-          <Table
-            caption="Your requests"
-            rows={data}
-            keyOf={({ id }) => id}
-            empty="No request of your keys has ended lately."
-            columns={[
-              ["arrived", linkTo, "", ({ at }) => at],
-              ["model", modelOf, "", ({ model }) => model],
-              ["outcome", (each) => <Outcome request={each} />, "", ({ code }) => code],
-              ["key", (each) => <bdi>{keyOf(each)}</bdi>, "wide", keyOf],
-              [
-                "first token",
-                (each) => orDash(each.first_token_ms, msText),
-                "right wide",
-                (each) => each.first_token_ms,
-              ],
-              ["total", (each) => msText(each.total_ms), "right", (each) => each.total_ms],
-              ["prompt", (each) => numberText(each.prompt_tokens), "right wide", (each) => each.prompt_tokens],
-              ["answer", (each) => numberText(each.completion_tokens), "right", (each) => each.completion_tokens],
-            ]}
-          />
-        )}
-      </Answered>
-    </Page>
+    <RecordList
+      title="Requests"
+      about="The latest requests of your keys, without any text of prompts and answers."
+      of={requests}
+      keyOf={({ id }) => id}
+      empty="No request of your keys has ended lately."
+      columns={[
+        ["arrived", linkTo, "", ({ at }) => at],
+        ["model", modelOf, "", ({ model }) => model],
+        ["outcome", (each) => <Outcome request={each} />, "", ({ code }) => code],
+        ["key", (each) => <bdi>{keyOf(each)}</bdi>, "wide", keyOf],
+        ["first token", (each) => orDash(each.first_token_ms, msText), "right wide", (each) => each.first_token_ms],
+        ["total", (each) => msText(each.total_ms), "right", (each) => each.total_ms],
+        ["prompt", (each) => numberText(each.prompt_tokens), "right wide", (each) => each.prompt_tokens],
+        ["answer", (each) => numberText(each.completion_tokens), "right", (each) => each.completion_tokens],
+      ]}
+    />
   );
 }
 

@@ -13,7 +13,7 @@ import { amountText, readMoney } from "#shared/money/money.ts";
 import { allows } from "#shared/records/match-scope.ts";
 import type { ShownKey } from "#shared/records/shown-key.ts";
 import { ApiFault } from "../admin-api.ts";
-import { Check, Choice, listIn, TextField, type TextFieldProps } from "../forms.tsx";
+import { Check, Choice, fieldsOf, listIn, TextField, type TextFieldProps } from "../forms.tsx";
 import { clock } from "../live.ts";
 import { currency } from "../currency.ts";
 import { Time } from "../values.tsx";
@@ -90,21 +90,12 @@ interface TermFieldsProps {
   readonly onTerms: (terms: Terms) => void;
 }
 
-function fieldsOf({ terms, onTerms }: TermFieldsProps, at = "") {
-  return (name: keyof Terms, label: string) => ({
-    label,
-    param: at + name,
-    value: terms[name],
-    onText: (text: string) => onTerms({ ...terms, [name]: text }),
-  });
-}
-
 /** The fields of all terms of a key. */
 export function TermFields({ terms, onTerms }: TermFieldsProps) {
   const rowsOf = (kind: TermRow["kind"]) => termRows.filter(([, row]) => row.kind === kind);
   return (
     <>
-      <NameField {...fieldsOf({ terms, onTerms })("name", "Name")} />
+      <NameField {...fieldsOf(terms, onTerms)("name", "Name")} />
       <ScopeFields terms={terms} onTerms={onTerms} />
       <LimitFields terms={terms} onTerms={onTerms} rows={termRows.filter(([, row]) => row.needs === undefined)} />
       {rowsOf("mark").map(([name, row]) => (
@@ -136,7 +127,7 @@ export function TermFields({ terms, onTerms }: TermFieldsProps) {
 
 /** The fields of the models that may be called, and of the machines. */
 export function ScopeFields({ terms, onTerms }: TermFieldsProps) {
-  const field = fieldsOf({ terms, onTerms });
+  const field = fieldsOf(terms, onTerms);
   return (
     <>
       <TextField
@@ -167,9 +158,8 @@ interface LimitFieldsProps extends TermFieldsProps {
 }
 
 /** The fields of those of these terms that are counts, budgets and money. */
-export function LimitFields({ rows, at, ...props }: LimitFieldsProps) {
-  const field = fieldsOf(props, at);
-  const { terms, onTerms } = props;
+export function LimitFields({ rows, at, terms, onTerms }: LimitFieldsProps) {
+  const field = fieldsOf(terms, onTerms, at);
   return (
     <>
       <div class="two">

@@ -43,7 +43,6 @@ function PersonList() {
     <RecordList
       title="People"
       about="Everybody who has signed in by OpenID Connect and has a team, or had one."
-      actions={undefined}
       of={people}
       keyOf={({ person }) => person}
       empty={[

@@ -6,7 +6,7 @@ import { query, setQuery } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
 import { currency } from "../currency.ts";
 import { Confirm, type DialogProps, FormDialog } from "../dialogs.tsx";
-import { Button, Check, TextField } from "../forms.tsx";
+import { Button, Check, fieldsOf, TextField } from "../forms.tsx";
 import { Section } from "../parts.tsx";
 import { mayChangeKeys } from "../session.ts";
 import type { Column } from "../table.tsx";
@@ -118,8 +118,10 @@ function PriceDialog({ shown, model, onClose }: PriceDialogProps) {
   const [isExternal, setExternal] = useState(false);
   const texts = priceTermNames.map((term) => [term, shown?.[term] ?? ""]);
   const [amounts, setAmounts] = useState(Object.fromEntries(texts) as Readonly<Record<PriceTerm, string>>);
+  const field = fieldsOf(amounts, setAmounts);
   const save = () => {
-    const body = Object.fromEntries(Object.entries(amounts).filter(([, amount]) => amount !== ""));
+    const given = Object.entries(amounts).map(([term, amount]) => [term, amount.trim()] as const);
+    const body = Object.fromEntries(given.filter(([, amount]) => amount !== ""));
     const price = shown?.price ?? name + (isExternal ? externalEnd : "");
     return change("PUT /prices/{price}", { params: { price }, body });
   };
@@ -159,14 +161,7 @@ function PriceDialog({ shown, model, onClose }: PriceDialogProps) {
       )}
       <div class="two">
         {priceTermNames.map((term) => (
-          <TextField
-            key={term}
-            label={titles[term]}
-            param={term}
-            value={amounts[term]}
-            onText={(text) => setAmounts({ ...amounts, [term]: text.trim() })}
-            placeholder={term === "cached" ? "as input" : "none"}
-          />
+          <TextField key={term} {...field(term, titles[term])} placeholder={term === "cached" ? "as input" : "none"} />
         ))}
       </div>
     </FormDialog>

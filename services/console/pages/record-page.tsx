@@ -7,18 +7,32 @@ import { Name } from "../values.tsx";
 
 interface RecordListProps<Row> extends Omit<TableProps<Row>, "caption" | "rows"> {
   readonly title: string;
-  readonly about: string;
-  readonly actions: ComponentChildren;
+  readonly about: ComponentChildren;
+  readonly actions?: ComponentChildren;
+  /** Stands above the table, also while that loads. */
+  readonly head?: ComponentChildren;
   readonly of: Shown<{ readonly data: readonly Row[]; readonly unread?: number | undefined }>;
+  /** The words while the list loads, if they are not the usual ones. */
+  readonly waiting?: string;
   /** Stands below the table. */
   readonly children?: ComponentChildren;
 }
 
 /** The page that lists the records of a kind. */
-export function RecordList<Row>({ title, about, actions, of, children, ...table }: RecordListProps<Row>) {
+export function RecordList<Row>({
+  title,
+  about,
+  actions,
+  head,
+  of,
+  waiting = `Loading the ${title.toLowerCase()}…`,
+  children,
+  ...table
+}: RecordListProps<Row>) {
   return (
     <Page title={title} about={about} actions={actions}>
-      <Answered of={of} waiting={`Loading the ${title.toLowerCase()}…`}>
+      {head}
+      <Answered of={of} waiting={waiting}>
         {({ data, unread }) => (
           <>
             <UnreadNotice unread={unread} />

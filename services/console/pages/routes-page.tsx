@@ -5,13 +5,13 @@ import { query, setQuery, to } from "../address.ts";
 import { change, useAnswer } from "../admin-api.ts";
 import { Confirm, type DialogProps, FormDialog } from "../dialogs.tsx";
 import { Button, Check, listIn, TextField } from "../forms.tsx";
-import { Answered, Page, UnreadNotice } from "../parts.tsx";
 import { Remedy } from "../remedies.tsx";
 import { mayChange } from "../session.ts";
-import { type Column, Table } from "../table.tsx";
+import type { Column } from "../table.tsx";
 import { Badge, ModelLink, Name, Time } from "../values.tsx";
 import { MatchingModels } from "./matching-models.tsx";
 import { ModelTabs } from "./model-tabs.tsx";
+import { RecordList } from "./record-page.tsx";
 
 const columns: readonly Column<ShownModelRoute>[] = [
   ["name", ({ route }) => <Name>{route}</Name>, "", ({ route }) => route],
@@ -46,33 +46,20 @@ export function Routes() {
   const open = query.value.get("edit");
   const edited = routes.answer?.data.find(({ route }) => route === open);
   return (
-    <Page
+    <RecordList
       title="Routes"
       about="A route is a name that clients may ask for. The first target that is available answers."
       actions={mayChange() && <Button text="Make a route" look="primary" onDo={() => setQuery("edit", "*new")} opens />}
+      head={<ModelTabs at="routes" />}
+      of={routes}
+      keyOf={({ route }) => route}
+      empty={["No route yet. A route lets a name such as gpt-4o stand for a model of yours. ", <Remedy by="route" />]}
+      columns={columns}
     >
-      <ModelTabs at="routes" />
-      <Answered of={routes}>
-        {({ data, unread }) => (
-          <>
-            <UnreadNotice unread={unread} />
-            <Table
-              caption="Routes"
-              rows={data}
-              keyOf={({ route }) => route}
-              empty={[
-                "No route yet. A route lets a name such as gpt-4o stand for a model of yours. ",
-                <Remedy by="route" />,
-              ]}
-              columns={columns}
-            />
-          </>
-        )}
-      </Answered>
       {mayChange() && (edited !== undefined || open === "*new") && (
         <RouteDialog key={open} route={edited} onClose={() => setQuery("edit", undefined)} />
       )}
-    </Page>
+    </RecordList>
   );
 }
 

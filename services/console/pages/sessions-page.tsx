@@ -1,11 +1,11 @@
 import type { AnswerTo } from "#shared/admin/admin-call.ts";
 import { change, useAnswer } from "../admin-api.ts";
 import { Confirm } from "../dialogs.tsx";
-import { Answered, Page, UnreadNotice } from "../parts.tsx";
 import { mayChangeKeys, session } from "../session.ts";
 import { browserText } from "../session-words.ts";
-import { type Column, Table } from "../table.tsx";
+import type { Column } from "../table.tsx";
 import { Badge, KeyName, Name, None, Time, useKeyNames } from "../values.tsx";
+import { RecordList } from "./record-page.tsx";
 
 type ShownSession = AnswerTo<"GET /sessions">["data"][number];
 
@@ -58,28 +58,16 @@ export function Sessions() {
       );
     },
   ];
+  const { answer, fault } = list;
+  const rows = answer?.data.toReversed() ?? [];
   return (
-    <Page
+    <RecordList
       title="Sessions"
       about="The browsers that are signed in to this console, and the links that nobody has opened yet. A session lasts 12 hours and ends with its key."
-    >
-      <Answered of={list} waiting="Loading the sessions…">
-        {({ data, unread }) => {
-          const rows = data.toReversed();
-          return (
-            <>
-              <UnreadNotice unread={unread} />
-              <Table
-                caption="Sessions"
-                columns={mayChangeKeys() ? [...columns, endsOf(rows)] : columns}
-                rows={rows}
-                keyOf={({ id }) => id}
-                empty="Nobody is signed in."
-              />
-            </>
-          );
-        }}
-      </Answered>
-    </Page>
+      of={{ answer: answer && { ...answer, data: rows }, fault }}
+      columns={mayChangeKeys() ? [...columns, endsOf(rows)] : columns}
+      keyOf={({ id }) => id}
+      empty="Nobody is signed in."
+    />
   );
 }

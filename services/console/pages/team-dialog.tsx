@@ -4,7 +4,7 @@ import type { ShownTeam } from "#shared/records/team-record.ts";
 import { go, to } from "../address.ts";
 import { change } from "../admin-api.ts";
 import { type DialogProps, FormDialog } from "../dialogs.tsx";
-import { listIn, TextField } from "../forms.tsx";
+import { fieldsOf, listIn, TextField } from "../forms.tsx";
 import { givenIn, LimitFields, ScopeFields, termsOf } from "./key-terms.tsx";
 
 type TeamDialogProps = Pick<DialogProps, "onClose"> & { readonly shown: ShownTeam | undefined };
@@ -20,12 +20,7 @@ export function TeamDialog({ shown, onClose }: TeamDialogProps) {
     own_days: `${daysShown}`,
     claims: claimsShown.join(", "),
   });
-  const field = (param: keyof typeof texts, label: string) => ({
-    label,
-    param,
-    value: texts[param],
-    onText: (text: string) => setTexts({ ...texts, [param]: text }),
-  });
+  const field = fieldsOf(texts, setTexts);
   const save = async (): Promise<void> => {
     const body = {
       scopes: listIn(terms.scopes),
