@@ -128,31 +128,25 @@ export function compareUsage(one: UsageRow, other: UsageRow): number {
 export const redisUsageDaysAt = "usage-days";
 
 /**
- * Returns where rows are added to in Redis: a hash for each table and day, so that an old day expires as a whole. Its fields
+ * Returns where each row is added to in Redis: a hash for each table and day, so that an old day expires as a whole. Its fields
  * are `<parts>:<metric>:<model>`, without the last when there is no model. The parts have slashes between, without those at
  * the end that are null. A model may have any character; slashes and colons of the parts are escaped.
  */
 export function usageInRedis(rows: readonly UsageRow[]) {
-  const hashes = new Map<string, { day: string; at: string; keptDays: number; counts: Map<string, number> }>();
+  const all = [];
   for (const row of rows) {
     for (const { at: name, parts, byModel, metrics, keptDays } of tables) {
       if (!row[parts[0]]) continue;
-      const at = `${name}:${row.day}`;
-      const { counts } = hashes.getOrInsertComputed(at, () => ({ day: row.day, at, keptDays, counts: new Map() }));
-      const told = parts.slice(0, parts.findLastIndex((part) => row[part]) + 1);
-      const first = told.map((part) => encodeURIComponent(row[part] ?? "")).join("/");
+      const told = parts.map((part) => encodeURIComponent(row[part] ?? "")).join("/");
+      const first = told.replace(/\/{1,3}$/, "");
       const last = byModel && row.model !== null ? `:${row.model}` : "";
-      for (const metric of metrics) {
-        if (row[metric] === 0) continue;
-        const field = `${first}:${metric}${last}`;
-        counts.set(field, (counts.get(field) ?? 0) + row[metric]);
-      }
+      const fields: [field: string, count: number][] = [];
+      for (const metric of metrics) if (row[metric] > 0) fields.push([`${first}:${metric}${last}`, row[metric]]);
+      const kept = keptDays === usageKeptDays ? undefined : keptDays;
+      all.push({ day: row.day, at: `${name}:${row.day}`, keptDays: kept, fields });
     }
   }
-  return [...hashes.values()].map(({ day, at, keptDays, counts }) => {
-    const kept = keptDays === usageKeptDays ? undefined : keptDays;
-    return { day, at, keptDays: kept, fields: [...counts] };
-  });
+  return all;
 }
 
 const usageField = /^(?<parts>[^:]*):(?<metric>[^:]*)(?::(?<model>.*))?$/su;

@@ -42,8 +42,13 @@ interface PricedPrompt {
 
 /** Returns what so many tokens of a prompt and its answers are in each unit. */
 export function amountsOf(tokens: number, { promptTokens = 0, rate }: PricedPrompt): Amounts {
-  const answer = sumOf([Math.max(0, tokens - promptTokens), rate.perMillion]);
-  return { tokens, money: Math.min(moneyMax, rate.fixed + answer) };
+  const money = rate.fixed + moneyFor(Math.max(0, tokens - promptTokens), rate);
+  return { tokens, money: Math.min(moneyMax, money) };
+}
+
+/** Returns what so many tokens of answers take. */
+export function moneyFor(tokens: number, { perMillion }: MoneyRate): number {
+  return perMillion === 0 ? 0 : sumOf([tokens, perMillion]);
 }
 
 /** Returns the tokens of a prompt and its answers for which an amount of money lasts. */
@@ -74,10 +79,12 @@ export function spentByOthers(row: UsageRow, books: readonly Book[]): readonly S
 
 function spentIn(book: string, budgets: readonly Pick<Budget, "unit" | "per">[], row: UsageRow): readonly Spent[] {
   const amounts: Amounts = { tokens: row.promptTokens + row.completionTokens, money: row.cost };
-  return budgets.flatMap(({ unit, per }) => {
+  const all: Spent[] = [];
+  for (const { unit, per } of budgets) {
     const period = row.day.slice(0, per === "day" ? dayCharacters : monthCharacters);
-    return amounts[unit] === 0 ? [] : [{ book, unit, period, amount: amounts[unit] }];
-  });
+    if (amounts[unit] > 0) all.push({ book, unit, period, amount: amounts[unit] });
+  }
+  return all;
 }
 
 /** True for the book of a key. Its use is the sum of its rows; other books have a colon in their names. */

@@ -17,7 +17,7 @@ local function renew(id, seat, livesMs, budgets)
   local its = seatsOf(id)
   its.taken = its.taken + call("ZADD", prefix .. "seats:" .. id, nowMs + livesMs, seat)
   extend("seats:", id)
-  for _, budget in ipairs(budgets or none) do reserve(id, seat, budget.unit, budget.held) end
+  for _, budget in ipairs(budgets or none) do reserve(id, seat, budget[1], budget[4]) end
 end
 `;
 
@@ -104,19 +104,20 @@ end
 /** Lets reservations grow as `growReservation` does. Returns what each book grants: tokens of a minute, and of each budget. */
 export const growLua = `
 local function growIn(book, each, livesMs)
-  local id, limit, grants = book.id, book.tokensPerMinute, { 0 }
+  local id, limit, tokens, budgets = unpack(book)
+  local grants = { 0 }
   local function within(held, wanted, left)
     return max(0, min(wanted - held, floor(left + ${roundingUnits})))
   end
   if limit then
-    grants[1] = within(book.tokens, each.wanted, limit - levelOf(id, "tokens", limit, math.huge))
+    grants[1] = within(tokens, each.wanted, limit - levelOf(id, "tokens", limit, math.huge))
     change(id, "tokens", limit, math.huge, grants[1])
   end
-  if book.budgets then renew(id, each.seat, livesMs, book.budgets) end
-  for at, budget in ipairs(book.budgets or none) do
-    local left = budget.limit - spentOf(budget.spentAt) - reservedOf(id, budget.unit).sum
-    grants[at + 1] = within(budget.held, budget.wanted, left)
-    if grants[at + 1] > 0 then reserve(id, each.seat, budget.unit, budget.held + grants[at + 1]) end
+  if budgets then renew(id, each.seat, livesMs, budgets) end
+  for at, budget in ipairs(budgets or none) do
+    local unit, most, spentAt, held, wanted = unpack(budget)
+    grants[at + 1] = within(held, wanted, most - spentOf(spentAt) - reservedOf(id, unit).sum)
+    if grants[at + 1] > 0 then reserve(id, each.seat, unit, held + grants[at + 1]) end
   end
   return grants
 end

@@ -1,4 +1,3 @@
-import { sumOf } from "#shared/money/money.ts";
 import type { Book } from "#shared/records/book.ts";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import {
@@ -10,6 +9,7 @@ import {
   type BudgetUnit,
   judgingBudgets,
   limitOfUnit,
+  moneyFor,
   noAmounts,
 } from "./budgets.ts";
 import {
@@ -162,8 +162,7 @@ function refusalOf(demand: Demand, { book, share, levels, seatsTaken, spent, res
 
 /** Returns what a book must have left for the prompt of a demand. Its tokens are estimated, so that it may be longer. */
 export function neededOf({ promptTokens = 0, rate }: Pick<Demand, "promptTokens" | "rate">): Amounts {
-  const money = rate.fixed - sumOf([growthTokens, rate.perMillion]);
-  return { tokens: promptTokens - growthTokens, money };
+  return { tokens: promptTokens - growthTokens, money: rate.fixed - moneyFor(growthTokens, rate) };
 }
 
 /** Returns what a reservation should hold from now on. */

@@ -7,6 +7,7 @@ import type { RedisConnection, RedisScript } from "#shared/process/redis-connect
 import { keptRequestsDefault, type KeptRequests } from "#shared/requests/request-records.ts";
 import { madeOf, usageInRedis, type UsageRow } from "#shared/usage/usage.ts";
 import {
+  type Amounts,
   amountsOf,
   type BudgetUnit,
   budgetPeriodAt,
@@ -127,7 +128,7 @@ export class RedisLimitsBook implements LimitsBook {
       acknowledged,
       notes,
       changes: some([...ended.flatMap(changesOfEnd), ...charges.map(changeOf)]),
-      renewed: some(settlement.renewed.flatMap(renewalsOf)),
+      renewed: some(settlement.renewed.flatMap((each) => renewalsOf(each, wallMs))),
       growing: some(growing.map((each) => growthOf(each, wallMs))),
       demands: some(demands.map((each) => demandOf(each, wallMs))),
       ...(usage.length + spent.length > 0 && usedOf(usage, spent)),
@@ -196,29 +197,25 @@ function some<Each>(list: readonly Each[]): readonly Each[] | undefined {
 function demandOf(demand: Demand, wallMs: number) {
   const { books, seat, tokens, rate } = demand;
   const [needed, wanted] = [neededOf(demand), amountsOf(tokens, demand)];
-  const judged = books.map((book) => {
-    const limits = judgingLimits(demand, book.limits);
-    const budgets = budgetsIn({ id: book.id, limits }, rate, wallMs);
-    const all = budgets.map(({ unit, limit, spentAt: at }) => [unit, limit, at, needed[unit], wanted[unit]]);
-    return listed(...ratesIn({ id: book.id, limits }), limits.concurrency, some(all));
+  const judged = books.map(({ id, limits: all }) => {
+    const limits = judgingLimits(demand, all);
+    const budgets = budgetsIn({ id, limits }, rate, [needed, wanted], wallMs);
+    return [...ratesIn({ id, limits }), limits.concurrency ?? false, budgets];
   });
   return { seat, tokens, needed: needed.tokens, books: judged };
 }
 
-/** Returns a list for the script, in which what is absent is false. */
-function listed(...values: readonly unknown[]): readonly unknown[] {
-  return values.map((value) => value ?? false);
-}
-
+/** Returns the beginning of a list for the script, in which what is absent is false. */
 function ratesIn({ id, limits: { requestsPerMinute, tokensPerMinute } }: Pick<Book, "id" | "limits">) {
-  return [id, requestsPerMinute, tokensPerMinute] as const;
+  return [id, requestsPerMinute ?? false, tokensPerMinute ?? false] as const;
 }
 
-/** Returns the budgets of a book that judge a request. */
-function budgetsIn({ id, limits }: Pick<Book, "id" | "limits">, rate: Demand["rate"], wallMs: number) {
-  return judgingBudgets(limits, rate).map(({ unit, limit, per }) => {
-    return { unit, limit, spentAt: spentAt(id, budgetPeriodAt(per, wallMs).name, unit) };
+/** Returns the budgets of a book that judge a request, each with the amount that it has or needs and the one that it wants. */
+function budgetsIn({ id, limits }: Pick<Book, "id" | "limits">, rate: Demand["rate"], of: Amounts[], wallMs: number) {
+  const all = judgingBudgets(limits, rate).map(({ unit, limit, per }) => {
+    return [unit, limit, spentAt(id, budgetPeriodAt(per, wallMs).name, unit), ...of.map((each) => each[unit])];
   });
+  return all.length > 0 && all;
 }
 
 /** Returns the change of each book's buckets, and the seat to free. A negative number is given back. */
@@ -226,33 +223,30 @@ function changesOfEnd({ reservation: { held, seat }, ran, usedTokens }: Settled)
   return held.map(({ book, tokens, reserved }) => {
     const change = changeOf({ book, requests: ran ? 0 : -1, tokens: (ran ? usedTokens : 0) - tokens });
     const { budget, spend } = book.limits;
-    const [tokensHeld, moneyHeld] = [budget && reserved.tokens, spend && reserved.money];
-    return needsSeat(book) ? listed(...change, seat, tokensHeld, moneyHeld) : change;
+    const its = [budget !== undefined && reserved.tokens, spend !== undefined && reserved.money];
+    return needsSeat(book) ? [...change, seat, ...its] : change;
   });
 }
 
 function changeOf({ book, requests, tokens }: Charge) {
-  return listed(...ratesIn(book), requests, tokens);
+  return [...ratesIn(book), requests, tokens];
 }
 
 function growthOf(growth: Growth, wallMs: number) {
-  const { held, seat, rate } = growth.reservation;
+  const { held: parts, seat, rate } = growth.reservation;
   const wanted = wantedOf(growth);
-  const books = held.map(({ book, tokens, reserved }) => {
-    const budgets = budgetsIn(book, rate, wallMs).map((each) => {
-      return { ...each, held: reserved[each.unit], wanted: wanted[each.unit] };
-    });
-    return { id: book.id, tokensPerMinute: book.limits.tokensPerMinute, tokens, budgets: some(budgets) };
+  const books = parts.map(({ book, tokens, reserved: held }) => {
+    const budgets = budgetsIn(book, rate, [held, wanted], wallMs);
+    return [book.id, book.limits.tokensPerMinute ?? false, tokens, budgets];
   });
   return { seat, books, wanted: wanted.tokens };
 }
 
-function renewalsOf({ held, seat, rate }: Reservation) {
-  return held
+function renewalsOf({ held: parts, seat, rate }: Reservation, wallMs: number) {
+  return parts
     .filter(({ book }) => needsSeat(book))
-    .map(({ book: { id, limits }, reserved }) => {
-      const budgets = judgingBudgets(limits, rate).map(({ unit }) => ({ unit, held: reserved[unit] }));
-      return { id, seat, budgets: some(budgets) };
+    .map(({ book, reserved: held }) => {
+      return { id: book.id, seat, budgets: budgetsIn(book, rate, [held], wallMs) };
     });
 }
 
