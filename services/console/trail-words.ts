@@ -3,8 +3,9 @@ import { detailText } from "#shared/admin/trail-text.ts";
 import { browserText } from "./session-words.ts";
 import { localTime, numberText } from "./quantity.ts";
 import type { AuditAction } from "#shared/records/audit-entry.ts";
+import type { ActName } from "#shared/records/sign-in.ts";
 
-export const actionWords: Readonly<Record<AuditAction | "signed_in" | "request_cancelled", string>> = {
+export const actionWords: Readonly<Record<AuditAction | ActName, string>> = {
   issued: "issued",
   rotated: "gave another secret",
   extended: "extended",
@@ -45,6 +46,8 @@ export const actionWords: Readonly<Record<AuditAction | "signed_in" | "request_c
   alert_removed: "removed the alert target",
   signed_in: "signed in with",
   request_cancelled: "cancelled a request of",
+  content_read: "read the content of a request of",
+  content_forgotten: "removed the content of a request of",
 };
 
 /** The terms of a key in words, as far as their own names are none. */

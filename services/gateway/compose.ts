@@ -160,6 +160,10 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const reader = new RequestReader(store.peppers.current.promptSeed, { reads, thread: readingThread });
   lifecycle.onStop("reading thread", () => reader.stop());
   const cacheSaltOf = config.promptCache === "shared" ? undefined : saltsOf(store.peppers);
+  const captures = config.capture
+    ? new (await import("./capture/captures.ts")).Captures({ ...store, meter: meters.requests, log })
+    : undefined;
+  lifecycle.onStop("captures", async () => void (await captures?.written));
   const apiParts: ApiParts = {
     ...fleet,
     ...bodyLimit,
@@ -173,6 +177,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     reader,
     endUsers: new EndUserBooks({ endUsers: openEndUsers(store.state), peppers: store.peppers, clock }),
     settlements: limited.settlements,
+    captures,
     history,
     external: records.external,
     responses: new KeptResponses({
@@ -189,7 +194,9 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     clock,
     log,
   };
-  const dropOld = (): void => void store.responses.removeExpired().catch(() => undefined);
+  const dropOld = (): void => {
+    for (const each of [store.responses, store.captures]) void each.removeExpired().catch(() => undefined);
+  };
   dropOld();
   const lookAtOld = clock.every(oldResponsesEveryMs, dropOld);
   lifecycle.onStop("old responses", () => lookAtOld.cancel());

@@ -153,6 +153,8 @@ const settings = z
     /** Bytes of the stored responses of the site, and of one key. One response is always kept. */
     storeResponsesBytesMax: wholeNumber(mib, 2 ** 50).default(storedBytesDefault.site),
     storeResponsesBytesPerKeyMax: wholeNumber(mib, 2 ** 50).default(storedBytesDefault.key),
+    /** `on`: the content of requests is kept for keys whose record says so. */
+    capture: onOff.default(false),
     /** `shared` lets keys use what machines cached of each other's prompts; for a site of one tenant. */
     promptCache: z.enum(["per-key", "shared"]).default("per-key"),
   })

@@ -1,3 +1,4 @@
+import { contentOperations } from "./content-operations.ts";
 import { followSite } from "./event-operation.ts";
 import { historyOperations } from "./history-operations.ts";
 import { keepOperations } from "./keep-operations.ts";
@@ -17,6 +18,7 @@ export const adminApi = {
   ...keyOperations,
   ...recordOperations,
   ...requestOperations,
+  ...contentOperations,
   ...historyOperations,
   ...machineOperations,
   ...keepOperations,

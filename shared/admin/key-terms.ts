@@ -37,7 +37,7 @@ export type TermRow = Row &
         readonly max?: number;
         /** The values of a choice. */
         readonly choices?: readonly string[];
-        /** The word for a count of 0, and the words behind other counts. */
+        /** The word for a count of 0, and the words behind other values. */
         readonly zero?: string;
         readonly per?: string;
       }
@@ -151,6 +151,17 @@ export const keyTerms = {
     text: "stored, encrypted",
     label: "responses",
   },
+  capture: {
+    kind: "choice",
+    stored: "capture",
+    title: "Content kept for",
+    words: "how long prompts and answers of its requests are kept for admins, at gateways with TRUNKLINE_CAPTURE=on",
+    example: "7d",
+    leftOut: true,
+    choices: ["1h", "1d", "7d", "30d"],
+    per: ", at gateways with TRUNKLINE_CAPTURE=on",
+    since: "0.3.0",
+  },
   end_users: {
     kind: "choice",
     stored: "endUsers",
@@ -248,7 +259,7 @@ export function termText(
   if (row.kind === "mark") return value === undefined ? undefined : row.text;
   if (value === undefined) return undefined;
   if (typeof value === "number") return value === 0 && row.zero ? row.zero : countText(value) + (row.per ?? "");
-  if (typeof value === "string") return value;
+  if (typeof value === "string") return value + (row.per ?? "");
   if (value === null || typeof value === "boolean") return row.without ?? "none";
   if ("millionths" in value) return `${amountText(value.millionths)}/${value.per}`;
   return "tokens" in value ? `${countText(value.tokens)}/${value.per}` : value.join(", ");

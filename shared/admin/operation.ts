@@ -12,6 +12,7 @@ import type { KeyStore, UnreadRecord } from "../records/key-store.ts";
 import type { MachineStore } from "../records/machine-record.ts";
 import type { NamedStores } from "../records/named-records.ts";
 import type { SignIns } from "../records/sign-in.ts";
+import type { StoredResponses } from "../records/stored-responses.ts";
 import type { RequestRecords } from "../requests/request-records.ts";
 import type { EndUsers } from "../usage/end-users.ts";
 import type { UsageRows } from "../usage/usage.ts";
@@ -37,7 +38,7 @@ export interface AdminOperation {
   readonly media?: typeof linesMedia | typeof eventsMedia;
   /** The faults that this operation may return besides those of every operation. */
   readonly refusals: readonly FaultCode[];
-  /** True if it changes keys or sessions, which an operator's session may not. */
+  /** True if it is for admins alone: it changes keys or sessions, or shows the content of requests. */
   readonly forAdmins?: true;
   /** An example body. It holds no secret. */
   readonly example?: object;
@@ -61,7 +62,8 @@ export interface AdminSite extends NamedStores {
   readonly machines: MachineStore;
   /** The word for the currency of all prices. */
   readonly currency: string;
-  readonly sessions: Pick<SignIns, "signIns">;
+  readonly sessions: SignIns;
+  readonly captures: StoredResponses;
   readonly peppers: Peppers;
   readonly usage: UsageRows;
   readonly endUsers: Pick<EndUsers, "sealedNames">;

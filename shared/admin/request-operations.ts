@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { Fault } from "../fault/fault.ts";
+import { keyId } from "../keys/key-token.ts";
 import { findKeys } from "../records/find-keys.ts";
 import { machineName } from "../protocol/identifiers.ts";
 import { showRequest, shownRequest } from "../requests/shown-request.ts";
@@ -35,7 +36,7 @@ const namePart = z.string().min(1).max(200);
 
 const cursor = z.string().regex(requestCursor, "must be the next of a page");
 
-const ofOneRequest = {
+export const ofOneRequest = {
   params: z.strictObject({ id: z.string().max(100).describe("The id that the client got as x-request-id.") }),
   refusals: ["request_not_found"],
 } as const;
@@ -101,10 +102,15 @@ export const requestOperations = {
     path: "/requests/{id}",
     summary: "The way of one request: who asked, which machines were tried and why, and how it ended",
     ...ofOneRequest,
-    answer: shownRequest,
-    async run({ params: { id } }, { requests, place }) {
+    answer: shownRequest.extend({
+      captured: z.boolean().optional().describe("True if its content is kept for admins."),
+    }),
+    async run({ params: { id } }, { requests, captures, place }) {
       const record = await requests.get(id);
-      if (record !== undefined) return showRequest(record);
+      if (record !== undefined) {
+        const captured = (await captures.bytesOf(keyId.parse(record.keyId), [id])) > 0;
+        return { ...showRequest(record), captured };
+      }
       const where = place === undefined ? "" : ` in ${place}`;
       const message = `There is no record of the request ${id}${where}: it is still running, its key was refused, or its record was dropped (TRUNKLINE_REQUESTS_MAX, TRUNKLINE_REQUESTS_DAYS).`;
       throw new Fault("request_not_found", { message, param: "id" });

@@ -11,11 +11,15 @@ export const signInsKeptMs = 400 * dayMs;
 export const signedIn = "signed_in";
 /** The action of somebody who cancels a request. */
 export const requestCancelled = "request_cancelled";
+/** The actions of an admin who reads or removes the captured content of a request. */
+export const contentRead = "content_read";
+export const contentForgotten = "content_forgotten";
 /** The actions that change no record. */
-export const actNames = [signedIn, requestCancelled] as const;
+export const actNames = [signedIn, requestCancelled, contentRead, contentForgotten] as const;
+export type ActName = (typeof actNames)[number];
 
 /**
- * A sign-in to the console, or the cancel of a request, in the shape of the trail. The key is the one that the session
+ * A sign-in to the console, or what somebody did to a request, in the shape of the trail. The key is the one that the session
  * stands for, or that of the request. Gateways follow the trail and none of these, which stand in a list of their own.
  */
 export const signIn = auditEntry.extend({ action: z.enum(actNames) });

@@ -3,6 +3,10 @@ import type { KeyId } from "../keys/key-token.ts";
 /** The longest time for which a response is stored. */
 export const storedDaysMax = 30;
 
+/** Texts that are stored for a key and deleted with it: responses, and the captured content of requests. Each shelf has its own sums. */
+export const shelves = ["response", "capture"] as const;
+export type Shelf = (typeof shelves)[number];
+
 /** Bounds the stored responses of one key; above it the oldest go. */
 export const storedResponsesMax = 10_000;
 
@@ -51,6 +55,8 @@ export interface StoredResponses {
   find(key: KeyId, ids: readonly string[]): Promise<readonly (Uint8Array | undefined)[]>;
   /** Returns the bytes of all responses with these ids together. */
   bytesOf(key: KeyId, ids: readonly string[]): Promise<number>;
+  /** Returns the keys that have some. */
+  holders(): Promise<readonly KeyId[]>;
   /** Deletes a response. False if there is none. */
   remove(key: KeyId, id: string): Promise<boolean>;
   /** Deletes all responses whose time is over, and counts those that an older gateway stored. */

@@ -33,6 +33,8 @@ export interface OpenedKeyStore extends NamedStores {
   readonly machines: MachineStore;
   readonly sessions: SessionStore;
   readonly responses: StoredResponses;
+  /** The content of requests that is captured for admins. */
+  readonly captures: StoredResponses;
   readonly peppers: Peppers;
   readonly state: StateStore;
   /** The clock by which keys are judged and changed. */
@@ -102,6 +104,7 @@ async function openRedis(url: string, settings: KeyStoreSettings, dependencies: 
     ...redisNamed(redis),
     sessions: new RedisSessionStore(redis),
     responses: new RedisResponseStore(redis),
+    captures: new RedisResponseStore(redis, "capture"),
     clock: storeClock,
     peppers: new Peppers(pepper, pepperAlso),
     state: { kind: "redis", redis },
@@ -123,6 +126,7 @@ function openEmbedded(settings: KeyStoreSettings, { clock, patienceMs }: Depende
     ...sqliteNamed(database),
     sessions: new SqliteSessionStore(database),
     responses: new SqliteResponseStore(database, storeClock),
+    captures: new SqliteResponseStore(database, storeClock, "capture"),
     clock: storeClock,
     peppers: new Peppers(pepper, pepperAlso),
     state: { kind: "sqlite", database },

@@ -18,6 +18,7 @@ import {
 } from "../records/key-store.ts";
 import { keyId, type KeyId } from "../keys/key-token.ts";
 import { assertRead, gatewayIsThereForMs, isNew, readGatewayNote, type SiteGateway } from "../records/site-gateways.ts";
+import { type Shelf, shelves } from "../records/stored-responses.ts";
 import { pepperFingerprint, type PepperFingerprint } from "../keys/pepper.ts";
 
 /**
@@ -27,10 +28,11 @@ import { pepperFingerprint, type PepperFingerprint } from "../keys/pepper.ts";
  */
 export const recordAt = (id: KeyId): string => `key:${id}`;
 const tombstoneAt = (id: KeyId): string => `tombstone:${id}`;
-/** The ids of a key's stored responses, by the time of their end. The name of each response begins with this one. */
-export const responsesAt = (id: KeyId): string => `responses:${id}`;
-/** The bytes of the stored responses by the id of their key, and those of the whole site under an empty name. */
-export const responseBytesAt = "response-bytes";
+/** The ids of a key's texts on a shelf, by the time of their end. The name of each text begins with this one. */
+export const responsesAt = (shelf: Shelf, id: KeyId): string => `${shelf}s:${id}`;
+/** The bytes of the texts on a shelf by the id of their key, and those of the whole site under an empty name. */
+export const responseBytesAt = (shelf: Shelf): string => `${shelf}-bytes`;
+const textsOf = (id: KeyId): string[] => shelves.flatMap((each) => [responsesAt(each, id), responseBytesAt(each)]);
 export const idsAt = "keys";
 export const peppersAt = "pepper";
 /** Each entry has two fields: `key` is the subject (`subjectOf`), and `entry` is the audit entry as JSON. */
@@ -62,7 +64,7 @@ end
 `;
 
 /**
- * KEYS: record, tombstone, ids, peppers, audit, responses, bytes of responses. ARGV: id, version that is replaced or `nothing`, fingerprint of the
+ * KEYS: record, tombstone, ids, peppers, audit, and the texts with their bytes of each shelf. ARGV: id, version that is replaced or `nothing`, fingerprint of the
  * pepper, time when the record lapses, audit entry, maximum number of audit entries, number of the tombstone's fields
  * and values, the tombstone's fields and values, the record's fields and values.
  */
@@ -83,14 +85,16 @@ redis.call("DEL", KEYS[1], KEYS[2])
 local first = 8 + tonumber(ARGV[7])
 redis.call("HSET", KEYS[1], unpack(ARGV, first))
 redis.call("PEXPIREAT", KEYS[1], ARGV[4])
-if first > 8 then redis.call("HSET", KEYS[2], unpack(ARGV, 8, first - 1)) else dropResponses(KEYS[6], KEYS[7], ARGV[1]) end
+if first > 8 then redis.call("HSET", KEYS[2], unpack(ARGV, 8, first - 1)) else
+  for at = 6, #KEYS, 2 do dropResponses(KEYS[at], KEYS[at + 1], ARGV[1]) end
+end
 redis.call("SADD", KEYS[3], ARGV[1])
 redis.call("XADD", KEYS[5], "MAXLEN", "~", ARGV[6], "*", "key", ARGV[1], "entry", ARGV[5])
 return "written"
 `;
 
 /**
- * KEYS: record, tombstone, peppers, audit, responses, bytes of responses. ARGV: id, audit entry, maximum number of audit entries. An emptied store
+ * KEYS: record, tombstone, peppers, audit, and the texts with their bytes of each shelf. ARGV: id, audit entry, maximum number of audit entries. An emptied store
  * only gets the entry, because gateways may still know the key.
  */
 const forgetKeyLua = `${forgetResponsesLua}
@@ -98,7 +102,7 @@ if redis.call("EXISTS", KEYS[3]) == 1 then
   if redis.call("EXISTS", KEYS[1]) == 1 then return "conflict" end
   if redis.call("DEL", KEYS[2]) == 0 then return "conflict" end
 end
-dropResponses(KEYS[5], KEYS[6], ARGV[1])
+for at = 5, #KEYS, 2 do dropResponses(KEYS[at], KEYS[at + 1], ARGV[1]) end
 redis.call("XADD", KEYS[4], "MAXLEN", "~", ARGV[3], "*", "key", ARGV[1], "entry", ARGV[2])
 return "written"
 `;
@@ -131,8 +135,8 @@ export class RedisKeyStore implements KeyStore {
     } = {},
   ) {
     this.#redis = redis;
-    this.#writeKey = redis.script(writeKeyLua, 7);
-    this.#forgetKey = redis.script(forgetKeyLua, 6);
+    this.#writeKey = redis.script(writeKeyLua, 5 + shelves.length * 2);
+    this.#forgetKey = redis.script(forgetKeyLua, 4 + shelves.length * 2);
     this.#addPepper = redis.script(addPepperLua, 1);
     this.#afterlifeMs = options.afterlifeMs ?? recordAfterlifeMs;
     this.#connectToWait = options.connectToWait;
@@ -157,7 +161,7 @@ export class RedisKeyStore implements KeyStore {
   }
 
   async forget(id: KeyId, entry: AuditEntry): Promise<Written> {
-    const names = [recordAt(id), tombstoneAt(id), peppersAt, auditAt, responsesAt(id), responseBytesAt];
+    const names = [recordAt(id), tombstoneAt(id), peppersAt, auditAt, ...textsOf(id)];
     return this.#written(await this.#forgetKey("revoke a key", ...names, id, JSON.stringify(entry), auditEntriesMax));
   }
 
@@ -241,7 +245,7 @@ export class RedisKeyStore implements KeyStore {
     const { record, entry, replaces } = change;
     await assertActionRead(this.#redis, entry);
     const { id, digest, expiresAt, revokedAt } = record;
-    const names = [recordAt(id), tombstoneAt(id), idsAt, peppersAt, auditAt, responsesAt(id), responseBytesAt];
+    const names = [recordAt(id), tombstoneAt(id), idsAt, peppersAt, auditAt, ...textsOf(id)];
     const tombstone = revokedAt === undefined ? fieldsOf({ digest, expiresAt }) : [];
     const values = [id, replaces, record.pepper, expiresAt + this.#afterlifeMs, JSON.stringify(entry), auditEntriesMax];
     const fields = [tombstone.length, ...tombstone, ...fieldsOf(record)];

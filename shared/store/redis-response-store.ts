@@ -6,6 +6,7 @@ import {
   positionHeldMs,
   type PutOutcome,
   type SealedResponse,
+  type Shelf,
   storedDaysMax,
   type StoredResponses,
   type StoringTerms,
@@ -90,14 +91,18 @@ return 0
 /** Responses in Redis, each under a name of its own that Redis itself drops, and a list of names for each key. */
 export class RedisResponseStore implements StoredResponses {
   readonly #redis: RedisConnection;
+  readonly #shelf: Shelf;
   readonly #max: number;
+  readonly #sums: string;
   readonly #put: RedisScript<PutOutcome>;
   readonly #drop: RedisScript<number>;
   readonly #hold: RedisScript<number>;
 
-  constructor(redis: RedisConnection, max = storedResponsesMax) {
+  constructor(redis: RedisConnection, shelf: Shelf = "response", max = storedResponsesMax) {
     this.#redis = redis;
+    this.#shelf = shelf;
     this.#max = max;
+    this.#sums = responseBytesAt(shelf);
     this.#put = redis.script(putResponseLua, 4);
     this.#drop = redis.script(dropResponsesLua, 2);
     this.#hold = redis.script(holdPositionLua, 1);
@@ -105,51 +110,52 @@ export class RedisResponseStore implements StoredResponses {
 
   async put(key: KeyId, { id, sealed }: SealedResponse, terms: StoringTerms): Promise<PutOutcome> {
     const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength);
-    const names = [responsesAt(key), responseBytesAt, responseAt(key, id), recordAt(key)];
+    const names = [this.#listOf(key), this.#sums, this.#at(key, id), recordAt(key)];
     const { keptMs, keyBytesMax, siteBytesMax } = terms;
     const bounds = [keptMs, this.#max, storedDaysMax * dayMs, keyBytesMax, siteBytesMax];
     return this.#put("store a response", ...names, key, id, bytes, ...bounds);
   }
 
   async holdPosition(key: KeyId, conversation: string, positionsMax: number): Promise<string | undefined> {
-    const position = await this.#hold("hold a position", responseAt(key, conversation), positionsMax, positionHeldMs);
+    const position = await this.#hold("hold a position", this.#at(key, conversation), positionsMax, positionHeldMs);
     return position === 0 ? undefined : `${conversation}.${position}`;
   }
 
   async find(key: KeyId, ids: readonly string[]): Promise<readonly (Uint8Array | undefined)[]> {
     if (ids.length === 0) return [];
-    const found = await this.#redis.run("find responses", (redis) =>
-      redis.mgetBuffer(ids.map((id) => responseAt(key, id))),
-    );
+    const names = ids.map((id) => this.#at(key, id));
+    const found = await this.#redis.run("find responses", (redis) => redis.mgetBuffer(names));
     return found.map((each) => each ?? undefined);
   }
 
   async bytesOf(key: KeyId, ids: readonly string[]): Promise<number> {
     const lengths = await this.#redis.pipeline("measure responses", (batch) => {
-      for (const id of ids) batch.strlen(responseAt(key, id));
+      for (const id of ids) batch.strlen(this.#at(key, id));
       return batch;
     });
     return lengths.reduce<number>((sum, each) => sum + Number(each), 0);
   }
 
   async remove(key: KeyId, ...ids: readonly string[]): Promise<boolean> {
-    return (await this.#drop("drop responses", responsesAt(key), responseBytesAt, key, ...ids)) > 0;
+    return (await this.#drop("drop responses", this.#listOf(key), this.#sums, key, ...ids)) > 0;
   }
 
   async removeExpired(): Promise<void> {
-    const replies = await this.#redis.pipeline("find keys with responses", (batch) =>
-      batch.smembers(idsAt).hkeys(responseBytesAt),
-    );
-    const ids = new Set(
-      z
-        .array(z.array(keyId.or(z.literal(""))))
-        .parse(replies)
-        .flat(),
-    );
-    for (const id of ids) if (id !== "") await this.remove(id);
+    // An older gateway counts no bytes.
+    const ids = await this.#redis.run("find keys with responses", (redis) => redis.smembers(idsAt));
+    for (const id of new Set([...z.array(keyId).parse(ids), ...(await this.holders())])) await this.remove(id);
   }
-}
 
-function responseAt(key: KeyId, id: string): string {
-  return `${responsesAt(key)}:${id}`;
+  async holders(): Promise<readonly KeyId[]> {
+    const names = await this.#redis.run("find keys with responses", (redis) => redis.hkeys(this.#sums));
+    return z.array(keyId).parse(names.filter((name) => name !== ""));
+  }
+
+  #listOf(key: KeyId): string {
+    return responsesAt(this.#shelf, key);
+  }
+
+  #at(key: KeyId, id: string): string {
+    return `${this.#listOf(key)}:${id}`;
+  }
 }

@@ -20,6 +20,7 @@ import {
 import type { KeyId } from "../keys/key-token.ts";
 import { site } from "../records/machine-record.ts";
 import { assertRead, isNew, readGatewayNote, type SiteGateway } from "../records/site-gateways.ts";
+import { prefixOf } from "./sqlite-response-store.ts";
 import { pepperFingerprint, type PepperFingerprint } from "../keys/pepper.ts";
 import type { SqlTags, StateDatabase } from "./state-database.ts";
 
@@ -72,7 +73,8 @@ export class SqliteKeyStore implements KeyStore {
       const row = rowOf(sql, id);
       if (row === undefined || this.#hasLapsed(row) || recordOf(row).version !== version - 1) return "conflict";
       sql.run`UPDATE keys SET record = ${JSON.stringify(record)}, expires_at = ${expiresAt} WHERE id = ${id}`;
-      if (record.revokedAt !== undefined) sql.run`DELETE FROM responses WHERE key_id = ${id}`;
+      if (record.revokedAt !== undefined)
+        sql.run`DELETE FROM responses WHERE key_id IN (${id}, ${prefixOf.capture + id})`;
       note(sql, entry);
       return "written";
     });
@@ -87,7 +89,7 @@ export class SqliteKeyStore implements KeyStore {
       }
       if (row === undefined || !this.#hasLapsed(row) || tombstoneIn(row) === undefined) return "conflict";
       sql.run`UPDATE keys SET record = json_set(record, '$.revokedAt', ${entry.at}) WHERE id = ${id}`;
-      sql.run`DELETE FROM responses WHERE key_id = ${id}`;
+      sql.run`DELETE FROM responses WHERE key_id IN (${id}, ${prefixOf.capture + id})`;
       note(sql, entry);
       return "written";
     });

@@ -52,6 +52,7 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
     "services/gateway/requests/x.ts",
     `import { a } from "../metrics/request-meters.ts";`,
   ],
+  "capture knows no API": ["services/gateway/capture/x.ts", `import { a } from "../apis/apis.ts";`],
   "requests know no API": ["services/gateway/requests/x.ts", `import { a } from "../chats/read-chat.ts";`],
   "chats know no API": ["services/gateway/chats/x.ts", `import { a } from "../apis/reads.ts";`],
   "the readers of requests know neither Fastify nor renderers": [

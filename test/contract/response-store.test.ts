@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { StoredResponses } from "#shared/records/stored-responses.ts";
+import type { Shelf, StoredResponses } from "#shared/records/stored-responses.ts";
 import { RedisResponseStore } from "#shared/store/redis-response-store.ts";
 import { SqliteResponseStore } from "#shared/store/sqlite-response-store.ts";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -21,10 +21,10 @@ interface Place extends AsyncDisposable {
   readonly responses: StoredResponses;
 }
 
-function responsesIn({ store: { state } }: Operator): StoredResponses {
+function responsesIn({ store: { state } }: Operator, shelf: Shelf = "response"): StoredResponses {
   return state.kind === "redis"
-    ? new RedisResponseStore(state.redis, max)
-    : new SqliteResponseStore(state.database, clock, max);
+    ? new RedisResponseStore(state.redis, shelf, max)
+    : new SqliteResponseStore(state.database, clock, shelf, max);
 }
 
 async function inSqlite(): Promise<Place> {
@@ -153,6 +153,23 @@ describe.each([
     await position.operator.change(other, { action: "revoked" });
     expect(await position.responses.put(key, sized("e", 41), bounded)).toBe("full");
     expect(await position.responses.put(key, sized("e", 40), bounded)).toBe("stored");
+  });
+
+  test("of captured content stand on a shelf of their own, and go with their key too", async () => {
+    const key = await newKey();
+    const captures = responsesIn(position.operator, "capture");
+    const bounded = { ...terms, siteBytesMax: 10 };
+    expect(await captures.put(key, sized("a", 10), bounded)).toBe("stored");
+    expect(await captures.put(key, sized("b", 1), bounded)).toBe("full");
+    expect([await captures.holders(), await found(key, "a")]).toEqual([[key], [undefined]]);
+    await position.responses.put(key, sealed("a"), terms);
+    expect(await captures.bytesOf(key, ["a"])).toBe(10);
+    await position.operator.change(key, { action: "revoked" });
+    expect([await captures.holders(), await captures.find(key, ["a"]), await found(key, "a")]).toEqual([
+      [],
+      [undefined],
+      [undefined],
+    ]);
   });
 
   test("of one conversation get positions of their own, also beside a gateway of 0.2.0", async () => {

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { sleep } from "#shared/process/clock.ts";
 import { wholeNumber } from "#shared/process/config.ts";
 import { requestOperations } from "#shared/admin/request-operations.ts";
+import { contentOperations } from "#shared/admin/content-operations.ts";
 import { runOn } from "#shared/admin/run-on.ts";
 import { findKeys, namesOfKeys } from "#shared/records/find-keys.ts";
 import { onOneLine } from "#shared/process/clean-text.ts";
@@ -23,6 +24,7 @@ import { untilInterrupted } from "../terminal/interrupt.ts";
 import { givenKeys } from "../terminal/key-options.ts";
 import { grouped, secondsText } from "../terminal/quantity-text.ts";
 import { type TextColumn, type Field, fieldLines, tableOf, wrapText } from "../terminal/table-text.ts";
+import { addForgetCommand, contentText } from "./requests-content.ts";
 import { addRunningCommands } from "./requests-running.ts";
 import { onStore, whichStoreHelp } from "../site/with-key-store.ts";
 
@@ -109,12 +111,18 @@ ${whichStoreHelp}`)
   requests
     .sub("show", "show the way of one request, and what to do about its fault")
     .argument("<id>", "its id, which its client got as x-request-id")
+    .option("--content", "show its captured prompt and answer; the trail has each look before it is shown")
     .more("\nExample:\n  trunkline requests show req_4Kd0mQ3vX8sLwZ1hTn5yBc")
-    .does(onStore, async (store, id: string) => {
+    .does(onStore, async (store, id: string, { content }: { readonly content?: true }) => {
+      if (content) {
+        const shown = await runOn(store, contentOperations.readContent, { params: { id } });
+        return { answer: shown, text: contentText(shown) };
+      }
       const answer = await runOn(store, requestOperations.showRequest, { params: { id } });
       const keyName = (await namesOfKeys(store.keys)).get(answer.key);
-      return { answer, text: (widthMax) => wayOf(answer, { keyName, widthMax }) };
+      return { answer, text: (widthMax: number | undefined) => wayOf(answer, { keyName, widthMax }) };
     });
+  addForgetCommand(requests);
   addRunningCommands(requests);
   return requests;
 }
@@ -204,7 +212,7 @@ function localTime(at: string, nowMs: number): string {
 
 /** Formats the way of one request: its facts, a line for each step, and what to do about its fault. */
 export function wayOf(
-  request: ShownRequest,
+  request: z.output<typeof requestOperations.showRequest.answer>,
   { keyName, widthMax = Infinity }: { readonly keyName: string | undefined; readonly widthMax: number | undefined },
 ): string {
   const { prompt_tokens: prompt, cached_tokens: cached, completion_tokens: answer } = request;
@@ -218,6 +226,7 @@ export function wayOf(
     ["tokens", `${grouped.format(prompt)} of the prompt${cachedText(cached)}, ${grouped.format(answer)} of the answer`],
     ["cost", request.cost == null ? undefined : amountText(request.cost)],
     ["limit", request.limit],
+    ["content", request.captured ? "captured: --content shows it" : undefined],
   ];
   const steps = stepsOf(request);
   const width = Math.max(...steps.map(({ atMs }) => msText(atMs).length));

@@ -77,6 +77,7 @@ const columnsOf = (onMade: (made: MadeKey) => void): readonly Column<OwnKey>[] =
   ["name", ({ name }) => <bdi>{name}</bdi>, "", ({ name }) => name],
   ["state", ({ state }) => <KeyState state={state} />, "", ({ state }) => state],
   ["team", ({ team = "" }) => <Name>{team}</Name>, "wide", ({ team = "" }) => team],
+  ["content kept", ({ capture }) => capture ?? <None />, "wide", ({ capture = "" }) => capture],
   ["used", ({ budgets }) => <Budgets of={budgets} />],
   ["expires", (key) => <Expiry at={key.expires_at} />, "", (key) => key.expires_at],
   ["last used", ({ last_day: day }) => (day === null ? <None /> : daysAgo(day, Date.now())), "", (key) => key.last_day],

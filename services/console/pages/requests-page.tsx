@@ -1,12 +1,14 @@
+import type { AnswerTo } from "#shared/admin/admin-call.ts";
 import { moneyText } from "#shared/money/money.ts";
 import { stepsOf } from "#shared/requests/request-steps.ts";
-import type { ShownRequest } from "#shared/requests/shown-request.ts";
 import { useAnswer } from "../admin-api.ts";
 import { currency } from "../currency.ts";
 import { Answered, CopyText, type Fact, Facts, Notice, Page, Section } from "../parts.tsx";
 import { msText, numberText } from "../quantity.ts";
+import { mayChangeKeys } from "../session.ts";
 import { KeyName, MachineLink, Name, Time, useKeyNames } from "../values.tsx";
 import { Ended } from "./ended-requests.tsx";
+import { RequestContent } from "./request-content.tsx";
 import { Outcome } from "./request-table.tsx";
 import { Running } from "./running-requests.tsx";
 
@@ -39,7 +41,7 @@ function OneRequest({ id }: { readonly id: string }) {
   );
 }
 
-function Way({ request }: { readonly request: ShownRequest }) {
+function Way({ request }: { readonly request: AnswerTo<"GET /requests/{id}"> }) {
   const { advice, limit, code, cached_tokens: cached, tokens_per_second: speed } = request;
   const names = useKeyNames();
   const facts: readonly Fact[] = [
@@ -81,6 +83,7 @@ function Way({ request }: { readonly request: ShownRequest }) {
       <Section title="Facts">
         <Facts facts={facts} />
       </Section>
+      {request.captured && mayChangeKeys() && <RequestContent id={request.id} />}
       <CopyText label="The same on the command line" text={`trunkline requests show ${request.id}`} />
     </>
   );

@@ -1,6 +1,7 @@
 import type { FastifyInstance, onRequestHookHandler } from "fastify";
 import type { BodyLimit } from "../http/answer-faults.ts";
 import type { FaultShape } from "../http/request-state.ts";
+import type { Captures } from "../capture/captures.ts";
 import type { AnswerMeter } from "../jobs/answer-parts.ts";
 import type { ContinuationRoom } from "../jobs/continue-answer.ts";
 import type { LiveModels } from "../jobs/live-models.ts";
@@ -35,4 +36,6 @@ export interface ApiParts extends BodyLimit, InferenceDependencies {
   readonly ranking: MachineRanking;
   readonly meter: AnswerMeter;
   readonly continuations: ContinuationRoom | undefined;
+  /** Absent where no content of requests is captured. */
+  readonly captures?: Captures | undefined;
 }

@@ -23,6 +23,7 @@ export function mountApis(
       methods.getOrInsertComputed(url, () => []).push(...[method].flat());
     });
     prove(scope);
+    parts.captures?.announce(scope);
     addRateLimitHeaders(scope, { limits: parts.limited.limits, log: parts.log });
     for (const { prefix, others } of mounted) {
       if (others !== undefined) await scope.register(async (own) => others(own, parts), { prefix: below + prefix });
@@ -35,8 +36,8 @@ export function mountApis(
           const { path, aliases = [], takesForm = false } = endpoint;
           const options = { config: { takesForm, endpoint }, ...(beforeBody && { onRequest: beforeBody }) };
           const paths = [below + prefix + path, ...(below === "" ? aliases : [])];
-          for (const each of paths)
-            inference.post<{ Body: Buffer | undefined }>(each, options, answerRequest(endpoint, parts));
+          const handler = parts.captures?.handle(endpoint, parts) ?? answerRequest(endpoint, parts);
+          for (const each of paths) inference.post<{ Body: Buffer | undefined }>(each, options, handler);
         }
       }
     });

@@ -70,6 +70,10 @@ export function measureRequests(
     connectionsClosed:
       "New connections closed at once because of the limit of all connections (total) or of one address (address), or because they come from no trusted proxy (stranger).",
   });
+  const { captures } = exposition.counters(["outcome"], {
+    captures:
+      "Requests of captured keys by what became of their content: kept, cut for lack of room, or failed to be stored.",
+  });
   exposition.value("answerBytes", "Bytes of unread or unfinished answers in this process.", () => answerBytes);
   exposition.value("openRequests", "Requests whose answer is not complete yet.", () => open);
   exposition.value("openStreams", "Open streams.", () => openStreams);
@@ -104,6 +108,7 @@ export function measureRequests(
     answersHold(bytes: number): void {
       answerBytes = bytes;
     },
+    captured: (outcome: "kept" | "cut" | "failed"): void => captures.inc({ outcome }),
     answerCut: (reason: CutReason): void => answersCut.inc({ reason }),
     streamBegan(model: string): { observe(seconds: number): void } {
       openStreams += 1;

@@ -138,10 +138,11 @@ export async function keyOfSession(session: SessionRecord, proof: AdminProof): P
   return validKey(await asStore(async () => withLineage(verdict, keys)));
 }
 
-/** Refuses a session that may not change keys and sessions. */
+/** Refuses what is for admins alone. */
 export async function assertAdmin(request: FastifyRequest): Promise<void> {
   if (askerOf(request).role === "admin") return;
-  const message = "An operator's session changes machines, models and routes. Keys and sessions are for admins.";
+  const message =
+    "This is for admins: a viewer reads, and an operator's session changes machines, models and routes. Keys, sessions and the content of requests are for admins.";
   throw new Fault("insufficient_permissions", { message });
 }
 

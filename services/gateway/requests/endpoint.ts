@@ -96,7 +96,7 @@ export interface Rendering {
 
 /** The parts that requests to models need. An API that needs more declares it here, by merging this interface. */
 export interface InferenceDependencies {
-  readonly reader: RequestReader;
+  readonly reader: Pick<RequestReader, "read">;
   readonly endUsers: Pick<EndUserBooks, "enter">;
   readonly runner: JobRunner;
   readonly resumer: AnswerResumer;

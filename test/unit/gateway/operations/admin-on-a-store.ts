@@ -1,4 +1,4 @@
-import { noHistory, noRequests } from "../../../harness/no-requests.ts";
+import { noCaptures, noHistory, noRequests } from "../../../harness/no-requests.ts";
 import { OwnIdempotencyRecords } from "../../../../services/gateway/jobs/idempotency-records.ts";
 import { BadKeys } from "../../../../services/gateway/keys/bad-keys.ts";
 import type { LightMyRequestResponse } from "fastify";
@@ -155,6 +155,7 @@ export class AdminOnStore {
       usage,
       endUsers: { sealedNames: async () => [] },
       requests: noRequests,
+      captures: noCaptures,
       history: noHistory,
       badKeys,
       fleet: noFleet,
