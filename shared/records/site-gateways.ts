@@ -69,8 +69,9 @@ export function assertRead(
   for (const word of words) {
     const older = olderGateway(word, gateways);
     if (older === undefined) continue;
+    const [shown = word] = termRows.find(([, { stored }]) => stored === word) ?? [];
     throw new Fault(`${noun}_change_refused`, {
-      message: `'${word}' needs version ${sinceVersion[word]} at every gateway of the site, and the gateway ${older.name} runs ${older.version}. Update it first.`,
+      message: `'${shown}' needs version ${sinceVersion[word]} at every gateway of the site, and the gateway ${older.name} runs ${older.version}. Update it first.`,
     });
   }
 }

@@ -30,8 +30,12 @@ describe.each([
     const clock = new TurnableClock({ wallMs: Date.now() });
     const means = { keys, ...(await place.openNamed()), clock, peppers, actor: { by: "the operator" } };
     const signIn = (fields: Partial<ProvedPerson> = {}) => signedIn({ ...anna, ...fields }, means);
-    const issue = async (fields: { readonly team: string; readonly person?: string; readonly kind?: "admin" }) =>
-      (await issueKey({ name: "a key", scopes: ["*"], ttlMs: 1e6, ...fields }, means)).record;
+    const issue = async (fields: {
+      readonly team?: string;
+      readonly person?: string;
+      readonly kind?: "admin";
+      readonly endUsers?: "header";
+    }) => (await issueKey({ name: "a key", scopes: ["*"], ttlMs: 1e6, ...fields }, means)).record;
     const stateOf = async ({ id }: { readonly id: Parameters<typeof keys.find>[0] }) => {
       const found = await keys.find(id);
       return found.kind === "record" ? keyState(found.record, clock.wall()) : found.kind;
@@ -164,6 +168,7 @@ describe.each([
     await expect(setTeam("physics", { isNew: true }, means)).rejects.toThrow(refused);
     await expect(signIn()).rejects.toThrow(refused);
     await expect(issue({ team: "physics" })).rejects.toThrow(refused);
+    await expect(issue({ endUsers: "header" })).rejects.toThrow("'end_users' needs version 0.3.0");
     expect([await means.teams.list(), await means.people.list()]).toEqual([[], []]);
     expect(await keys.log({ entriesMax: 100 })).toEqual(before);
   });
