@@ -390,7 +390,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/gateway/images": 250,
   "services/gateway/jobs": 3_360,
   "services/gateway/keys": 850,
-  "services/gateway/limits": 3_130,
+  "services/gateway/limits": 3_140,
   "services/gateway/members": 520,
   "services/gateway/metrics": 730,
   "services/gateway/openapi": 560,

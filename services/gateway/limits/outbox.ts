@@ -29,6 +29,8 @@ const partsEveryMs = 1_000;
 /** Bounds the requests under way that a settlement tells of; the others follow with the next ones. */
 const toldAtOnceMax = 200;
 
+const reportEveryMs = 60_000;
+type LossLog = Pick<Log, "warn" | "error">;
 type EndedAt = Settled & { readonly endedAtMs: number };
 
 /** The part of a settlement that is booked once, however often it is sent. */
@@ -61,6 +63,8 @@ export class Outbox {
   #acknowledged = 0;
   #uncounted = 0;
   #unrecorded = 0;
+  #unnamed = 0;
+  #reportedAtMs = -Infinity;
 
   constructor(rowsMax = unwrittenRowsMax) {
     this.#rowsMax = rowsMax;
@@ -114,8 +118,8 @@ export class Outbox {
     const isSpent = spentByOthers(usage, books).every((spent) => this.#spend(spent));
     const isAdded = this.#add(this.#rows, nameOfUsage(usage), { usage, parts: { machine: null, endUser: null } });
     if (!isAdded || !isSpent) this.#uncounted += usage.requests;
-    if (machine !== null) this.#add(this.#parts, `${day} ${machine}`, { usage, parts: { ...noParts, machine } });
-    if (endUser !== null) this.#add(this.#parts, `${day} ${endUser}`, { usage, parts: { ...noParts, endUser } });
+    if (machine !== null) this.#addPart(`${day} ${machine}`, usage, { machine });
+    if (endUser !== null) this.#addPart(`${day} ${endUser}`, usage, { endUser });
     if (request === undefined) return;
     if (this.#requests.length < this.#rowsMax) this.#requests.push(request);
     else this.#unrecorded += 1;
@@ -127,6 +131,10 @@ export class Outbox {
     if (sum === undefined && this.#spent.size >= this.#rowsMax) return false;
     this.#spent.set(name, { ...spent, amount: spent.amount + (sum?.amount ?? 0) });
     return true;
+  }
+
+  #addPart(name: string, usage: UsageRow, part: Partial<UsageRow>): void {
+    if (!this.#add(this.#parts, name, { usage, parts: { ...noParts, ...part } })) this.#unnamed += usage.requests;
   }
 
   /** Adds to the sum of rows with the same parts. False if there are too many sums for another one. */
@@ -223,19 +231,22 @@ export class Outbox {
       .reduce((sum, { amount }) => sum + amount, 0);
   }
 
-  /** Logs what was lost since the last report. */
-  reportLost(log: Pick<Log, "warn" | "error">, because = "unwrittenRowsMax rows waited to be written"): void {
-    const [requests, unrecorded] = [this.#uncounted, this.#unrecorded];
+  /** Logs what was lost since the last report, once a minute at most. */
+  reportLost(log: LossLog, nowMs: number, because = "unwrittenRowsMax rows waited to be written"): void {
+    const [requests, unrecorded, unnamed] = [this.#uncounted, this.#unrecorded, this.#unnamed];
+    if (requests + unrecorded + unnamed === 0 || nowMs - this.#reportedAtMs < reportEveryMs) return;
+    this.#reportedAtMs = nowMs;
     if (requests > 0) log.error({ requests }, `${requests} requests were not counted: ${because}`);
     if (unrecorded > 0) log.warn({ unrecorded }, `${unrecorded} requests have no record: ${because}`);
-    [this.#uncounted, this.#unrecorded] = [0, 0];
+    if (unnamed > 0) log.warn({ unnamed }, `${unnamed} requests are counted for no machine or no end user: ${because}`);
+    [this.#uncounted, this.#unrecorded, this.#unnamed] = [0, 0, 0];
   }
 
   /** Logs all that waits and was sent as lost: this gateway stops, and the book does not answer. */
-  giveUp(log: Pick<Log, "warn" | "error">): void {
-    this.reportLost(log);
+  giveUp(log: LossLog): void {
+    this.reportLost(log, Infinity);
     this.#uncounted = this.#unbooked().reduce((sum, { requests }) => sum + requests, 0);
     this.#unrecorded = this.#sent.reduce((sum, { requests }) => sum + requests.length, this.#requests.length);
-    this.reportLost(log, "they could not be written before this gateway had to stop");
+    this.reportLost(log, Infinity, "they could not be written before this gateway had to stop");
   }
 }

@@ -81,7 +81,7 @@ export class Settlements {
     this.#outbox = new Outbox(rowsMax);
     const { clock, log } = options;
     const renewing = clock.every(renewMs, () => {
-      this.#outbox.reportLost(log);
+      this.#outbox.reportLost(log, clock.now());
       if (!this.#isAway) this.#send(this.#underWay.values());
     });
     const telling = clock.every(runningMs, () => {

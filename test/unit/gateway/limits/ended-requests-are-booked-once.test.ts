@@ -238,6 +238,22 @@ test("the end of a request is kept up to a bound while it cannot be booked, and 
   expect(logged.filter((line) => line.startsWith("error"))).toHaveLength(1);
 });
 
+test("end users beyond those whose sums may wait have their requests counted without them, which is logged once a minute", async () => {
+  const { clock, book, logged, end } = await open({ rowsMax: 10 });
+  const endAll = () => {
+    for (let user = 0; user < 12; user += 1) end({ usage: rowOf({ endUser: `abcdefABCDEF:${user}` }) });
+  };
+  for (const ms of [100, 5_000, 5_000, 60_000]) {
+    endAll();
+    await clock.advanceAwaiting(ms);
+  }
+  expect(book.requests()).toBe(48 + 40);
+  expect(logged.filter((line) => line.includes("unwrittenRowsMax"))).toEqual([
+    expect.stringMatching(/4 requests are counted for no machine or no end user: unwrittenRowsMax/),
+    expect.stringMatching(/4 requests/),
+  ]);
+});
+
 test("a gateway's heartbeat goes out every five seconds, renews the seats of what is under way, and says how many gateways there are", async () => {
   const { clock, book, local, settlements, end } = await open();
   expect(local.gateways).toBe(1);
