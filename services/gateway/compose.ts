@@ -48,6 +48,7 @@ import { EndUserBooks } from "./people/end-users.ts";
 import { openFleet } from "./compose-fleet.ts";
 import { openMembers } from "./compose-members.ts";
 import { openOperations } from "./compose-operations.ts";
+import { composeTraces } from "./compose-traces.ts";
 
 /** Time between two deletions of stored responses that are too old. */
 const oldResponsesEveryMs = 600_000;
@@ -124,6 +125,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     log,
   });
   const { roster, meters, jobs, isNameUsed } = fleet;
+  const beginTrace = await composeTraces({ config, gateway, lifecycle, clock, log, meter: meters.traces });
   const { bodyBytesMax, trustedProxies } = config;
   const bodyLimit = { bodyBytesMax, bodyLimitName: "TRUNKLINE_BODY_BYTES_MAX" };
   const server = createServer({
@@ -140,6 +142,7 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     answers: { clientStallMs: timing.clientStallMs },
     clock,
     meter: meters.requests,
+    beginTrace,
   });
   allowCrossOrigin(server, { origins: config.corsOrigins, exposedHeaders: Object.keys(answerHeaders) });
   const document = publicDocument(bodyLimit);

@@ -24,6 +24,7 @@ import { isLoopback, publicOrigin } from "#shared/protocol/pairing.ts";
 import { type GivenRole, givenRoles, type OpenIdSettings } from "./operations/open-id.ts";
 import { type MediaPrices, mediaUnits } from "./apis/media/media-price.ts";
 import { crossOrigins } from "./http/cross-origin.ts";
+import { tracingSettings, unhonouredOtel } from "./trace-settings.ts";
 import { showSettings } from "./show-settings.ts";
 
 /** Reads names of hosts separated by commas, in small letters. */
@@ -79,6 +80,7 @@ const settings = z
     ...processSettings,
     ...keyStoreSettings.shape,
     ...currencySetting,
+    ...tracingSettings,
     /** Seed of the account's signing key, with which gateways make users of NATS for machines. */
     natsSigningKey: secret(
       z
@@ -174,6 +176,7 @@ export function gatewayConfig(environment: Environment) {
     consoleUrl: consoleUrl && `${consoleUrl}/console`,
     ...signIns(given),
     memberMs: given.memberDays * dayMs,
+    unhonoured: unhonouredOtel(environment),
     keptRequests: { max: requestsMax, ms: requestsDays * dayMs },
     storedResponses: {
       keptMs: given.storeResponsesDays * dayMs,

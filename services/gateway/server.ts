@@ -10,7 +10,8 @@ import type { ConnectionBounds, ConnectionMeter } from "./http/bound-connections
 import { registerMethods, answerFault, answerFaults, adoptError } from "./http/answer-faults.ts";
 import type { BodyLimit } from "./http/answer-faults.ts";
 import { type EdgeTerms, guardEdge } from "./http/guard-edge.ts";
-import { type FaultShape, followRequest, newRequestId, type RequestMeter } from "./http/request-state.ts";
+import { type BeginTrace, type FaultShape, followRequest } from "./http/request-state.ts";
+import { newRequestId, type RequestMeter, untraced } from "./http/request-state.ts";
 import { isForWebSocket, routeUpgrades } from "./http/route-upgrades.ts";
 
 /** The longest waits of a server for the input of its clients. */
@@ -38,6 +39,7 @@ interface ServerOptions extends BodyLimit, EdgeTerms {
   readonly answers?: AnswerBounds;
   readonly clock?: Pick<Clock, "now" | "every">;
   readonly meter?: RequestMeter & ConnectionMeter & HeldBytesMeter;
+  readonly beginTrace?: BeginTrace | undefined;
 }
 
 const usualConnections: ConnectionBounds = { connectionsMax: 1_024, connectionsPerAddressMax: 1_024 };
@@ -64,9 +66,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
     trustedProxies = [],
     patience = defaultClientTimeouts,
     meter,
+    beginTrace = () => untraced,
     clock = systemClock,
   } = options;
-  const followed = { log: requestLog, faultShapes, meter };
+  const followed = { log: requestLog, faultShapes, meter, beginTrace };
   const underWay = new AnswersUnderWay();
   const broken = new BrokenConnections({ underWay, log, meter });
   const server: FastifyInstance = fastify({

@@ -28,6 +28,11 @@ const siteStatus = z.object({
     .array(z.object({ setting: z.string(), names: z.string(), expires_at: time }))
     .describe("Each with the setting that names its file."),
   backed_up_at: time.nullable().describe("The last `trunkline backup`; null if none is known."),
+  // Gateways of 0.2.0 leave it out.
+  trace_url: z
+    .string()
+    .nullish()
+    .describe("Where people look at a trace, with {trace} in place of its id; null if TRUNKLINE_TRACE_URL is not set."),
   settings: z.array(shownSetting).nullable().describe("Of this gateway. Null for a viewer."),
 });
 export type SiteStatus = z.output<typeof siteStatus>;

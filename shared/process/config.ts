@@ -10,9 +10,13 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** Reads a list with commas: `a,b` or `a, b`. */
 export const commaList = z.string().transform((text): readonly string[] => text.split(",").map((each) => each.trim()));
 
-/** Returns the variable of the environment that holds a setting: `natsUrl` comes from `TRUNKLINE_NATS_URL`. */
+/**
+ * Returns the variable of the environment that holds a setting: `natsUrl` comes from `TRUNKLINE_NATS_URL`, and
+ * `otelServiceName` from OpenTelemetry's own `OTEL_SERVICE_NAME`.
+ */
 export function variableOf(setting: string): string {
-  return `TRUNKLINE_${setting.replace(/[A-Z]/g, "_$&").toUpperCase()}`;
+  const prefix = setting.startsWith("otel") ? "" : "TRUNKLINE_";
+  return prefix + setting.replace(/[A-Z]/g, "_$&").toUpperCase();
 }
 
 /**

@@ -85,6 +85,8 @@ export const requestRecord = z.object({
   anewAfter: z.string().optional(),
   /** Refusals of the same key just before, which have no record of their own (`refusalsRecordedPerSecond`). */
   refusedBefore: z.number().optional(),
+  /** The id of its trace, if it was traced. */
+  trace: z.string().optional(),
 });
 export type RequestRecord = Readonly<z.infer<typeof requestRecord>>;
 export type WrittenRecord = Readonly<z.input<typeof requestRecord>>;

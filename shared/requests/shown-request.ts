@@ -55,6 +55,8 @@ export const shownRequest = z.object({
   completion_tokens: count,
   // Gateways of 0.2.0 leave it out.
   cost: count.nullish().describe("In millionths of the currency of the site; null where its model has no price."),
+  // Gateways of 0.2.0 leave it out.
+  trace: z.string().nullish().describe("The id of its OpenTelemetry trace; null if it was not traced."),
   tokens_per_second: z.number().nullable().describe("Of a stream, after its first token."),
   tried: z.array(shownTried).describe("The machines that were offered it, the latest last."),
   tried_before: count.describe("Machines tried before those (triedMax)."),
@@ -92,6 +94,7 @@ export function showRequest(record: RequestRecord): ShownRequest {
     cached_tokens: record.cachedTokens ?? null,
     completion_tokens: record.completionTokens,
     cost: record.cost ?? null,
+    trace: record.trace ?? null,
     tokens_per_second: speed === undefined ? null : Math.round(speed * 10) / 10,
     tried: record.tried.map(showTried),
     tried_before: record.triedBefore ?? 0,

@@ -83,6 +83,11 @@ const planted: Readonly<Record<string, readonly [path: string, text: string]>> =
   "jobs do not know the machine": ["services/agent/jobs/x.ts", `import { a } from "../machine/announce.ts";`],
   "the machine does not know jobs": ["services/agent/machine/x.ts", `import { a } from "../jobs/schedule.ts";`],
   "the agent knows nothing of keys": ["services/agent/x.ts", `import { scope } from "#shared/records/key-record.ts";`],
+  "no other room knows traces": [
+    "services/gateway/requests/settle.ts",
+    'import { openTraces } from "../traces/open-traces.ts";',
+  ],
+  "only traces know OpenTelemetry": ["services/gateway/server.ts", 'import { trace } from "@opentelemetry/api";'],
   "no other room knows members": ["services/gateway/operations/x.ts", `import { a } from "../members/b.ts";`],
   "the console knows no other service": [
     "services/console/pages/x.tsx",

@@ -68,8 +68,8 @@ async function askRuntime(
   const { head, body = new Uint8Array(), signal } = job;
   const { runtime, ownId, model } = served;
   const { capabilities, context_window: contextWindow } = model;
-  const { cacheSalt } = head;
-  const run = { model: ownId, capabilities, contextWindow, cacheSalt, signal, onProgress };
+  const { cacheSalt, traceparent } = head;
+  const run = { model: ownId, capabilities, contextWindow, cacheSalt, traceparent, signal, onProgress };
   if (head.kind === "embed") {
     const embed = requireMethod(model, runtime.embed?.bind(runtime), capabilities.embedding, "does not embed");
     const texts = await readAnyBody("embed", body);

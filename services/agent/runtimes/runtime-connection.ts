@@ -23,6 +23,8 @@ export interface Question {
   readonly isBinary?: boolean;
   /** The method, where it is neither GET nor POST. */
   readonly method?: "DELETE";
+  /** Sent as the header of this name. */
+  readonly traceparent?: string | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -143,20 +145,20 @@ export class RuntimeConnection {
 
   /** Sends a request. Returns a promise for a large one, which is written beside the event loop. */
   #ask(question: Question, handler: Dispatcher.DispatchHandler, pool: Pool): Promise<void> | undefined {
-    const { path, body, form } = question;
+    const { path, body, form, traceparent } = question;
+    const trace = traceparent === undefined ? undefined : { traceparent };
     const method = question.method ?? (body === undefined && form === undefined ? "GET" : "POST");
-    const options = { path: this.#basePath + path, method, headers: this.#jsonHeaders, body: null };
+    const options = { path: this.#basePath + path, method, headers: { ...this.#jsonHeaders, ...trace }, body: null };
     if (form !== undefined) {
       const size = String(form.pieces.reduce((sum, { byteLength }) => sum + byteLength, 0));
-      const headers = { ...this.#headers, "content-type": form.type, "content-length": size };
+      const headers = { ...this.#headers, ...trace, "content-type": form.type, "content-length": size };
       pool.dispatch({ ...options, headers, body: Readable.from(form.pieces, { objectMode: false }) }, handler);
       return undefined;
     }
     const writing = body === undefined ? undefined : writeLargeJson(body);
     if (writing !== undefined) return writing.then((json) => void pool.dispatch({ ...options, body: json }, handler));
-    const headers = body === undefined ? this.#headers : this.#jsonHeaders;
-    const json = body === undefined ? null : encoder.encode(JSON.stringify(body));
-    pool.dispatch({ ...options, headers, body: json }, handler);
+    if (body === undefined) pool.dispatch({ ...options, headers: this.#headers }, handler);
+    else pool.dispatch({ ...options, body: encoder.encode(JSON.stringify(body)) }, handler);
     return undefined;
   }
 }

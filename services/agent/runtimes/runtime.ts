@@ -30,6 +30,8 @@ interface Run<Body> {
   readonly contextWindow: number;
   /** Cache salt, for runtimes that support it: they reuse a cached prompt only for runs with the same salt. */
   readonly cacheSalt?: string | undefined;
+  /** The trace that the answer belongs to, for a runtime that makes spans of its own. */
+  readonly traceparent?: string | undefined;
   /**
    * Aborts when no client waits for the answer any more. The adapter then closes its request to the runtime at once.
    */

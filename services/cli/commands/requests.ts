@@ -225,6 +225,7 @@ export function wayOf(
     ["model", request.model],
     ["tokens", `${grouped.format(prompt)} of the prompt${cachedText(cached)}, ${grouped.format(answer)} of the answer`],
     ["cost", request.cost == null ? undefined : amountText(request.cost)],
+    ["trace", request.trace ?? undefined],
     ["limit", request.limit],
     ["content", request.captured ? "captured: --content shows it" : undefined],
   ];

@@ -54,6 +54,7 @@ function Way({ request }: { readonly request: AnswerTo<"GET /requests/{id}"> }) 
     ["Prompt", tokensText(request.prompt_tokens, cached === null ? "" : `, ${numberText(cached)} cached`)],
     ["Answer", tokensText(request.completion_tokens, speed === null ? "" : `, ${speed} a second`)],
     ["Cost", request.cost == null ? null : moneyText(request.cost, currency.value)],
+    ...(request.trace == null ? [] : [["Trace", <TraceLink id={request.trace} />] as const]),
   ];
   return (
     <>
@@ -86,6 +87,18 @@ function Way({ request }: { readonly request: AnswerTo<"GET /requests/{id}"> }) 
       {request.captured && mayChangeKeys() && <RequestContent id={request.id} />}
       <CopyText label="The same on the command line" text={`trunkline requests show ${request.id}`} />
     </>
+  );
+}
+
+/** A link to a trace where the site says where people look at traces, and else its id. */
+function TraceLink({ id }: { readonly id: string }) {
+  const { answer: site } = useAnswer("GET /site/status", {});
+  const url = site?.trace_url?.replaceAll("{trace}", id);
+  if (url === undefined || !/^https?:\/\//.test(url)) return <Name>{id}</Name>;
+  return (
+    <a href={url} target="_blank" rel="noreferrer">
+      {id}
+    </a>
   );
 }
 

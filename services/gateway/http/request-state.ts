@@ -66,9 +66,32 @@ export interface RequestState {
   reporter: { readonly facts: RequestFacts } | undefined;
   /** The path of the request, without its query. */
   readonly path: string;
+  readonly trace: RequestTrace;
   /** The shape of errors that the client of the request reads; undefined for OpenAI's. */
   readonly faultShape: FaultShape | undefined;
 }
+
+/** The trace of one request. Other rooms declare what they report to it in their own files, by merging this interface. */
+export interface RequestTrace {
+  /** The id of the trace; undefined for a request that is not traced. */
+  readonly id: string | undefined;
+  /** Returns the `traceparent` of the request's jobs. Called once its key is proven. */
+  parentOf(headers: IncomingHttpHeaders): string | undefined;
+  /** Called when the answer is sent, or its client has left. */
+  closed(facts: RequestFacts): void;
+}
+
+export type BeginTrace = (exchange: Exchange) => RequestTrace;
+
+const nothing = (): void => undefined;
+
+/** The trace of every request where tracing is off: the client's own `traceparent` goes on to the machine. */
+export const untraced: RequestTrace = {
+  id: undefined,
+  parentOf: ({ traceparent }) => (typeof traceparent === "string" ? traceparent : undefined),
+  closed: nothing,
+  settled: nothing,
+};
 
 /** The shape of an API's errors, and the requests that get it. */
 export interface FaultShape {
@@ -133,6 +156,7 @@ export interface FollowParts {
   /** The shapes of errors of APIs that have another one than OpenAI's. */
   readonly faultShapes: readonly FaultShape[];
   readonly meter?: RequestMeter | undefined;
+  readonly beginTrace: BeginTrace;
 }
 
 export interface Exchange {
@@ -150,7 +174,9 @@ export function followRequest(exchange: Exchange, dependencies: FollowParts): vo
   const query = url.indexOf("?");
   const path = query === -1 ? url : url.slice(0, query);
   const faultShape = faultShapeOf(path, headers, dependencies.faultShapes);
-  request.state = { key: undefined, faultCode: undefined, reason: undefined, reporter: undefined, path, faultShape };
+  const trace = dependencies.beginTrace(exchange);
+  const unknown = { key: undefined, faultCode: undefined, reason: undefined, reporter: undefined };
+  request.state = { ...unknown, path, faultShape, trace };
   reply.header("x-request-id", request.id);
   if (faultShape?.idHeader !== undefined) reply.header(faultShape.idHeader, request.id);
   dependencies.meter?.requestBegan();
@@ -172,6 +198,7 @@ function reportEnd({ request, reply }: Exchange, { log, meter }: FollowParts): v
   // An unknown URL has no route. The URL itself is no label, because a client may write anything into it.
   const { url: route = "unknown" } = request.routeOptions;
   meter?.requestEnded({ route, ms, facts });
+  request.state.trace.closed(facts);
 }
 
 /**

@@ -2,15 +2,7 @@ import type { Fault } from "#shared/fault/fault.ts";
 import type { Usage } from "#shared/protocol/answer-events.ts";
 import type { BeatRow, EndPayload, JobState, LoadNews, ResumedAnswer } from "#shared/protocol/frame-payload.ts";
 import type { RunningStage } from "#shared/requests/running-request.ts";
-import type {
-  AnswerRenderer,
-  AnswerRendering,
-  AnswerTimings,
-  AnswerWriter,
-  Attempt,
-  JobOffer,
-  Tried,
-} from "./answer-parts.ts";
+import type { AnswerRenderer, AnswerRendering, AnswerWriter, Attempt, JobOffer, Tried } from "./answer-parts.ts";
 import { wholeUsage } from "./continue-answer.ts";
 import type { JobEvent, JobOwner } from "./job-events.ts";
 import { machineDisconnected } from "./machine-fault.ts";
@@ -44,11 +36,12 @@ export class AnswerCourse extends AnswerFlow implements JobOwner {
   loadWaitMs: number | undefined;
   /** Tokens of the answer on its machine by the latest beat, delivered or not. */
   madeTokens = 0;
+  /** The end frame of its machine. */
+  endFrame: EndPayload | undefined;
   /** Token usage that the machine reported. */
   usage: Usage | undefined;
   protected override renderer = unnamed;
   #attempt: Attempt | undefined;
-  #timings: AnswerTimings | undefined;
   #state: JobState | undefined;
   /** The load of the model that the job waits for. */
   #load: LoadNews | undefined;
@@ -127,10 +120,10 @@ export class AnswerCourse extends AnswerFlow implements JobOwner {
         this.outputTokens = Math.min(this.receivedTokens, event.countedTokens);
         return;
       case "end":
-        this.#noteTimings(event.end.timings);
+        this.#noteEnd(event.end);
         this.assertWhole();
         this.#passLast(
-          this.renderer.end(this.#timings),
+          this.renderer.end({ ...event.end.timings, loadMs: this.loadWaitMs ?? 0 }),
           this.earlier.tokens + (event.end.usage?.completionTokens ?? 0),
         );
         return this.#attempt?.over(event);
@@ -149,6 +142,7 @@ export class AnswerCourse extends AnswerFlow implements JobOwner {
     if (latest === undefined) return;
     if (!taken) this.meter?.offerRefused(latest.offer.chosen.machine, code);
     latest.code = code;
+    latest.overAtMs = this.clock.now();
   }
 
   #accepted(state: JobState | undefined, resumed: ResumedAnswer | undefined): void {
@@ -206,14 +200,16 @@ export class AnswerCourse extends AnswerFlow implements JobOwner {
   }
 
   /**
-   * Corrects the time of the accept. A machine that begins at once accepts with its first piece of the answer. Only its
+   * Keeps the end frame, and corrects the time of the accept. A machine that begins at once accepts with its first piece of the answer. Only its
    * end frame reports how long it had the job by then.
    */
-  #noteTimings(timings: EndPayload["timings"]): void {
-    const { firstTokenMs } = timings;
-    this.#timings = { ...timings, loadMs: this.loadWaitMs ?? 0 };
+  #noteEnd(end: EndPayload): void {
+    const { firstTokenMs } = end.timings;
+    const latest = this.tried.at(-1);
+    this.endFrame = end;
+    if (latest !== undefined) latest.overAtMs = this.clock.now();
     if (firstTokenMs === null || this.firstAtMs === undefined || this.acceptedAtMs === undefined) return;
-    const tookItAtMs = Math.max(this.tried.at(-1)?.offeredAtMs ?? -Infinity, this.firstAtMs - firstTokenMs);
+    const tookItAtMs = Math.max(latest?.offeredAtMs ?? -Infinity, this.firstAtMs - firstTokenMs);
     this.acceptedAtMs = Math.min(this.acceptedAtMs, tookItAtMs);
   }
 

@@ -119,4 +119,6 @@ export interface Tried {
   /** The tokens of the answer that its client had by then, if the machine was to go on with it. */
   readonly fromTokens?: number | undefined;
   code?: FaultCode;
+  /** When the machine refused the request, failed or had answered. */
+  overAtMs?: number;
 }

@@ -156,10 +156,18 @@ export function openMeters({ exposition, machineLabels: labels, fleet, ...measur
     delay.reset();
   });
   exposition.addProcessMetrics(loopSampleMs);
+  const spans = exposition.counters([], {
+    traceSpansSent: "Spans that the collector of traces took.",
+    traceSpansDropped: "Spans that the collector never gets, since it is away, slow or refuses them.",
+  });
   return {
     exposition,
     requests,
     answers,
+    traces: {
+      spansSent: (count: number): void => spans.traceSpansSent.inc(count),
+      spansDropped: (count: number): void => spans.traceSpansDropped.inc(count),
+    },
     brokerWatch: new BrokerWatch(broker, clock),
     /** Returns all metrics as text, in the format that the `Accept` of a request asks for. */
     async show(accept: string | undefined): ReturnType<Exposition["show"]> {

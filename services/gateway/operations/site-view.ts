@@ -13,7 +13,7 @@ import type { PlacedLoads } from "../routing/placed-loads.ts";
 import type { Readiness } from "./health-and-metrics.ts";
 
 export interface SiteParts {
-  readonly config: Pick<GatewayConfig, "natsUrl" | "natsCa" | "natsCert" | "shownSettings">;
+  readonly config: Pick<GatewayConfig, "natsUrl" | "natsCa" | "natsCert" | "traceUrl" | "shownSettings">;
   readonly store: Pick<OpenedKeyStore, "keys" | "state" | "place">;
   /** The token of this boot of this gateway. */
   readonly gateway: string;
@@ -51,6 +51,7 @@ export async function viewSite(role: SessionRole, parts: SiteParts): Promise<Sit
       ...certificateOf("TRUNKLINE_NATS_CA", config.natsCa),
     ],
     backed_up_at: backedUpAt === undefined ? null : isoTime(backedUpAt),
+    trace_url: config.traceUrl ?? null,
     settings: role === "viewer" ? null : [...config.shownSettings],
   };
 }

@@ -39,7 +39,8 @@ export function keepAccounts(
   scope.addHook("onRequest", (request, reply, done) => {
     const arrivedAtMs = clock.now() - sinceArrivalMs(reply.raw);
     const { key, books, leaving } = callerOf(request);
-    const from = { address: request.ip, path: request.state.path, headers: request.headers };
+    const { path, trace } = request.state;
+    const from = { address: request.ip, path, headers: request.headers, trace };
     const asked = new ModelRequest({ id: request.id, key, books, from, leaving, arrivedAtMs }, requestParts);
     const state = request.state;
     state.asked = asked;

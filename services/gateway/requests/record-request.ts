@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Clock } from "#shared/process/clock.ts";
 import type { requestEnders, TriedMachine, WrittenRecord } from "#shared/requests/request-record.ts";
 import { faultEntry } from "#shared/fault/fault.ts";
-import type { RequestFacts, RequestOutcome } from "../http/request-state.ts";
+import type { RequestFacts, RequestOutcome, RequestTrace } from "../http/request-state.ts";
 import type { AnswerCourse } from "../jobs/answer-course.ts";
 import type { Tried } from "../jobs/answer-parts.ts";
 import type { Chosen } from "../routing/choose-machine.ts";
@@ -17,6 +17,7 @@ export interface RequestSender {
   readonly address: string;
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
+  readonly trace: RequestTrace;
 }
 
 export interface EndedRecord {
@@ -37,7 +38,7 @@ export interface EndedRecord {
 export function recordOf(ended: EndedRecord): WrittenRecord {
   const { id, at, from, facts, answer: course, startedAtMs, status, totalMs, limit, anewAfter, refusedBefore } = ended;
   const { key: keyId = "", streamed = false, model: asked, outcome: code = "client_closed", answer } = facts;
-  const { address, path, headers } = from;
+  const { address, path, headers, trace } = from;
   const { machine, tried } = course;
   const cached = course.usage?.cachedTokens;
   return {
@@ -67,6 +68,7 @@ export function recordOf(ended: EndedRecord): WrittenRecord {
     limit,
     anewAfter,
     refusedBefore,
+    trace: trace.id,
   };
 }
 

@@ -54,7 +54,6 @@ export function take(
 ): void {
   const { stream: streamed, remoteImages } = asked;
   const { key } = request;
-  const { traceparent } = incoming.headers;
   if (remoteImages !== undefined) images.assertAllowed(remoteImages);
   const routes = modelRoutes.table;
   const model = endpoint.meantModel?.(asked.model, key, routes) ?? asked.model;
@@ -63,8 +62,8 @@ export function take(
   if (routed !== undefined) request.asksFor({ model, streamed, routed, routedTo });
   const ignored = withIgnoredHeaders(asked.ignored, incoming.headers, streamed && endpoint.isResumable === true);
   if (ignored.length > 0) nameIgnored(reply, ignored);
-  const trace = typeof traceparent === "string" ? traceparent : undefined;
-  const terms = { keyId: key.id, targets, cacheSalt: cacheSaltOf?.(key), traceparent: trace, ignored };
+  const traceparent = incoming.state.trace.parentOf(incoming.headers);
+  const terms = { keyId: key.id, targets, cacheSalt: cacheSaltOf?.(key), traceparent, ignored };
   request.takes(new RequestWork(asked, terms));
 }
 

@@ -15,6 +15,13 @@ import type { RequestFacts, RequestOutcome } from "../http/request-state.ts";
 import { budgetPeriodAt } from "../limits/budgets.ts";
 import type { TokenCounts } from "../limits/token-estimates.ts";
 
+declare module "../http/request-state.ts" {
+  interface RequestTrace {
+    /** Called once the request is booked. `model` is the model in the books: null for a name that may be invented. */
+    settled(request: ToldRequest, facts: RequestFacts, model: string | null): void;
+  }
+}
+
 /** The wish of a client, by the model's name. */
 export interface AskedModel {
   readonly model: string;
@@ -89,6 +96,7 @@ export function settle(request: ToldRequest & RunningRequest, parts: SettleParts
     running: request,
   });
   history.add(usage, { machine, cachedTokens: answer.usage?.cachedTokens, code: outcome });
+  request.from.trace.settled(request, facts, usage.model);
   if (reported !== counted) tellNotBelieved(request, { reported, counted }, parts);
   return facts;
 }

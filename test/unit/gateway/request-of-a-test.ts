@@ -10,6 +10,7 @@ import type { ReadRequest } from "../../../services/gateway/requests/read-reques
 import { ModelRequest } from "../../../services/gateway/requests/request.ts";
 import { RequestWork } from "../../../services/gateway/requests/request-work.ts";
 import type { TurnableClock } from "../../harness/turnable-clock.ts";
+import { type RequestTrace, untraced } from "../../../services/gateway/http/request-state.ts";
 import { key } from "./routes-and-keys.ts";
 
 /** A request as a test wishes it: a streamed chat with `llama3`, of a key without limits, unless it says otherwise. */
@@ -57,10 +58,16 @@ export const noLimits: Limits = {
 /** A request that came for this key, and is not read yet. */
 export function requestFor(
   record: KeyRecord,
-  given: { clock: TurnableClock; settlements: Settlements; limits?: Limits; headers?: IncomingHttpHeaders },
+  given: {
+    clock: TurnableClock;
+    settlements: Settlements;
+    limits?: Limits;
+    headers?: IncomingHttpHeaders;
+    trace?: RequestTrace;
+  },
 ): ModelRequest {
-  const { clock, settlements, limits = noLimits, headers = {} } = given;
-  const from = { address: "10.0.0.7", path: "/v1/chat/completions", headers };
+  const { clock, settlements, limits = noLimits, headers = {}, trace = untraced } = given;
+  const from = { address: "10.0.0.7", path: "/v1/chat/completions", headers, trace };
   return new ModelRequest(
     { id: "req_1", key: record, books: booksOf(record), from, leaving: new AbortController() },
     { limits, settlements, clock, log, external: new Set(), history: { add: () => undefined } },

@@ -1,3 +1,4 @@
+import { untraced } from "../../../services/gateway/http/request-state.ts";
 import { expect, test } from "vitest";
 import { requestRecord, type RequestRecord } from "#shared/requests/request-record.ts";
 import { showRequest } from "#shared/requests/shown-request.ts";
@@ -36,7 +37,7 @@ const clock = new TurnableClock({ nowMs: 1_000 });
 const ended = {
   id: "req_1",
   at: clock.wall(),
-  from: { address: "10.0.0.7", path: "/v1/messages", headers: { "user-agent": "x".repeat(5_000) } },
+  from: { address: "10.0.0.7", path: "/v1/messages", headers: { "user-agent": "x".repeat(5_000) }, trace: untraced },
   facts: { key: "abcdefABCDEF", model: "m".repeat(5_000), streamed: true, outcome: "ok" as const },
   startedAtMs: 1_000,
   status: 200,

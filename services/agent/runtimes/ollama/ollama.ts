@@ -105,12 +105,12 @@ async function ollamaAnswer(
   { connection, models }: Ollama,
   emit: EmitEvents,
 ): Promise<void> {
-  const { body, capabilities, signal, onProgress } = run;
+  const { body, capabilities, traceparent, signal, onProgress } = run;
   const entry = await models.find(run.model, signal);
   const question =
     "messages" in body
-      ? { path: "/api/chat", body: ollamaChatRequest(entry, { body, capabilities }), signal }
-      : { path: "/api/generate", body: ollamaTextRequest(entry, body), signal };
+      ? { path: "/api/chat", body: ollamaChatRequest(entry, { body, capabilities }), traceparent, signal }
+      : { path: "/api/generate", body: ollamaTextRequest(entry, body), traceparent, signal };
   if (!entry.loaded) onProgress("loading");
   // Ollama sends a tool call whole, and nothing while the model writes it.
   const silence = "tools" in body && body.tools !== undefined ? "prefill" : undefined;
@@ -138,13 +138,13 @@ const embedAnswer = z.object({
 
 /** Embeds texts on `/api/embed`. A text that is too long is refused. By default Ollama would cut it silently. */
 async function ollamaEmbed(run: EmbedRun, { connection, models }: Ollama): Promise<Embeddings> {
-  const { signal, onProgress } = run;
+  const { traceparent, signal, onProgress } = run;
   const { input, dimensions } = run.body;
   const { name, loaded } = await models.find(run.model, signal);
   if (!loaded) onProgress("loading");
   try {
     const body = { model: name, input, dimensions, truncate: false };
-    const answer = await connection.ask(embedAnswer, { path: "/api/embed", body, signal });
+    const answer = await connection.ask(embedAnswer, { path: "/api/embed", body, traceparent, signal });
     return { vectors: answer.embeddings, promptTokens: answer.prompt_eval_count ?? 0 };
   } catch (error) {
     throw tellOverflow(error, run);

@@ -177,11 +177,12 @@ interface ServedTarget extends Served {
 
 /** Runs a chat or continues a text, and adapts the server's answer to the request. */
 async function wholeAnswer(run: ChatRun | CompleteRun, target: ServedTarget, emit: EmitEvents): Promise<void> {
-  const { body, signal } = run;
-  const question =
+  const { body, traceparent, signal } = run;
+  const asked =
     "messages" in body
-      ? { path: "/v1/chat/completions", body: openAiChatRequest(target, { ...run, body }), signal }
-      : { path: "/v1/completions", body: openAiTextRequest(target, { ...run, body }), signal };
+      ? { path: "/v1/chat/completions", body: openAiChatRequest(target, { ...run, body }) }
+      : { path: "/v1/completions", body: openAiTextRequest(target, { ...run, body }) };
+  const question = { ...asked, traceparent, signal };
   const answer = new OpenAiAnswer(body, target);
   const request = { question, run, ...target };
   // A server that is told to continue the last message does not repeat it.
@@ -204,12 +205,16 @@ const embedAnswer = z.object({
 });
 
 /** Embeds texts on `/v1/embeddings`, and returns the vectors as numbers, in the order of the texts. */
-async function openAiEmbed({ body, cacheSalt, signal }: EmbedRun, target: ServedTarget): Promise<Embeddings> {
+async function openAiEmbed(
+  { body, cacheSalt, traceparent, signal }: EmbedRun,
+  target: ServedTarget,
+): Promise<Embeddings> {
   const { connection, profile, model } = target;
   const { input, dimensions } = body;
   const salt = profile.saltsCache ? cacheSalt : undefined;
-  const question = { model: model.name, input, dimensions, encoding_format: "float", cache_salt: salt };
-  const { data, usage } = await connection.ask(embedAnswer, { path: "/v1/embeddings", body: question, signal });
+  const sent = { model: model.name, input, dimensions, encoding_format: "float", cache_salt: salt };
+  const question = { path: "/v1/embeddings", body: sent, traceparent, signal };
+  const { data, usage } = await connection.ask(embedAnswer, question);
   const byIndex = new Map(data.map(({ index, embedding }, at) => [index ?? at, embedding]));
   const vectors = input.map((_, index) => byIndex.get(index) ?? []);
   if (data.length !== input.length || vectors.some((vector) => vector.length === 0)) {

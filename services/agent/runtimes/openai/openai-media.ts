@@ -16,14 +16,14 @@ const readCharactersMax = 1024 * 1024;
 
 /** Asks a server about speech or images on the path of the request, and emits its answer as it comes. */
 export async function openAiMedia(
-  { body, signal, onProgress }: MediaRun,
+  { body, traceparent, signal, onProgress }: MediaRun,
   { connection, model }: { readonly connection: RuntimeConnection; readonly model: { readonly name: string } },
   emit: EmitEvents,
 ): Promise<void> {
   onProgress("prefill");
   const { path, fields, files } = body;
   const sent = files.length === 0 ? { body: { model: model.name, ...fields } } : { form: formOf(model.name, body) };
-  const answer = connection.stream({ path, ...sent, isBinary: body.answer === "audio", signal });
+  const answer = connection.stream({ path, ...sent, isBinary: body.answer === "audio", traceparent, signal });
   const usage = await readers[body.answer](answer, emit, body);
   await emit([{ kind: "finish", reason: "stop" }, ...(usage ? [usage] : [])]);
 }

@@ -16,11 +16,11 @@ const rerankAnswer = z.object({
 
 /** Scores documents on `/v1/rerank`. Tokens that the server does not report are estimated. */
 export async function openAiRerank(
-  { body: { query, documents }, signal }: RerankRun,
+  { body: { query, documents }, traceparent, signal }: RerankRun,
   { connection, model }: { readonly connection: RuntimeConnection; readonly model: { readonly name: string } },
 ): ReturnType<NonNullable<Runtime["rerank"]>> {
   const question = { model: model.name, query, documents, top_n: documents.length };
-  const { results, usage } = await connection.ask(rerankAnswer, { path, body: question, signal });
+  const { results, usage } = await connection.ask(rerankAnswer, { path, body: question, traceparent, signal });
   const byIndex = new Map(results.map(({ index, relevance_score: score }) => [index, score]));
   const scores = documents.flatMap((_, index) => byIndex.get(index) ?? []);
   if (scores.length !== documents.length) {
