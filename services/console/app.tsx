@@ -1,6 +1,7 @@
 import { Finder } from "./finder.tsx";
 import { Account, addressIn, Frame, type Pages } from "./frame.tsx";
 import { clock, fleet, heardAt, stale } from "./live.ts";
+import { Alerts } from "./pages/alerts-page.tsx";
 import { Keys } from "./pages/keys-page.tsx";
 import { Machines } from "./pages/machines-page.tsx";
 import { Models } from "./pages/models-page.tsx";
@@ -31,15 +32,14 @@ const pages: Pages = {
   prices: ["Prices", Prices],
   playground: ["Playground", Playground],
   trail: ["Trail", Trail],
+  alerts: ["Alerts", Alerts],
   sessions: ["Sessions", Sessions],
   site: ["Site", Site],
 };
 
-const found = Object.entries(pages).map(([name, [text]]) => ({
-  kind: "page",
-  text,
-  address: addressIn(pages, name),
-}));
+const { alerts: _, ...openPages } = pages;
+const foundIn = (of: Pages) =>
+  Object.entries(of).map(([name, [text]]) => ({ kind: "page", text, address: addressIn(of, name) }));
 const roleTitles: Readonly<Record<string, string>> = {
   viewer: "This session only reads.",
   operator: "This session changes machines, models and routes, and no keys.",
@@ -50,6 +50,7 @@ export function App() {
   if (value.state === "opening") return <p class="first-word">Trunkline opens…</p>;
   if (value.state === "out") return <SignIn fault={value.fault} />;
   const { name, role, everywhere } = value.me;
+  const own = role === "admin" ? pages : openPages;
   const allEnd = everywhere && (
     <>
       Every session of the key <bdi>{name}</bdi> ends at once, in all browsers, and its unopened links no longer work.
@@ -57,8 +58,8 @@ export function App() {
   );
   return (
     <Frame
-      pages={pages}
-      tools={<Finder pages={found} />}
+      pages={own}
+      tools={<Finder pages={foundIn(own)} />}
       account={<Account name={name} role={role} title={roleTitles[role]} everywhere={allEnd} onLeave={signOut} />}
       notices={
         <div role="status">

@@ -17,7 +17,7 @@ const booked = /^(usage|spent|limits|seats|reservations|written|gateways)/;
 
 const hash = z.record(z.string(), z.string());
 const texts = z.array(z.string());
-const records = z.tuple([hash, hash, hash, hash, hash, hash, hash, texts, hash, texts, texts, z.string()]);
+const records = z.tuple([hash, hash, hash, hash, hash, hash, hash, hash, texts, hash, texts, texts, z.string()]);
 
 /** Copies a store in Redis into a new embedded store, all but the usage and the trail. */
 export async function copyFromRedis(redis: RedisConnection, to: StateDatabase): Promise<void> {
@@ -30,7 +30,7 @@ export async function copyFromRedis(redis: RedisConnection, to: StateDatabase): 
     to.change("back up keys", (sql) => names.forEach((name, at) => putHash(sql, name, found[at])));
   }
   const replies = await redis.pipeline("back up records", (batch) =>
-    ["site", "machines", "routes", "keeps", "prices", "teams", "people"]
+    ["site", "machines", "routes", "keeps", "prices", "teams", "people", "alerts"]
       .reduce((all, name) => all.hgetall(name), batch)
       .hkeys("machine-keys")
       .hgetall("machine-seen")
@@ -38,7 +38,7 @@ export async function copyFromRedis(redis: RedisConnection, to: StateDatabase): 
       .zrange(redisSignInsAt, "0", "-1")
       .get(peppersAt),
   );
-  const [site, machines, routes, keeps, prices, teams, people, machineKeys, seen, models, signIns, peppers] =
+  const [site, machines, routes, keeps, prices, teams, people, alerts, machineKeys, seen, models, signIns, peppers] =
     records.parse(replies);
   const json = JSON.stringify;
   to.change("back up records", (sql) => [
@@ -49,6 +49,7 @@ export async function copyFromRedis(redis: RedisConnection, to: StateDatabase): 
     sql.run`INSERT INTO prices SELECT key, value FROM json_each(${json(prices)})`,
     sql.run`INSERT INTO teams SELECT key, value FROM json_each(${json(teams)})`,
     sql.run`INSERT INTO people SELECT key, value FROM json_each(${json(people)})`,
+    sql.run`INSERT INTO alerts SELECT key, value FROM json_each(${json(alerts)})`,
     sql.run`INSERT INTO machine_keys SELECT value, ${json(seen)} ->> ('$.' || value) FROM json_each(${json(machineKeys)})`,
     ...models.map((id, at) => at % 2 || sql.run`INSERT INTO known_models VALUES (${id}, ${Number(models[at + 1])})`),
     sql.run`INSERT INTO sign_ins SELECT key + 1, value ->> '$.at', value FROM json_each(${json(signIns)})`,
@@ -113,6 +114,7 @@ export async function copyToRedis(from: StateDatabase, redis: RedisConnection): 
       UNION ALL SELECT json_array('hset', 'prices', name, record) FROM prices
       UNION ALL SELECT json_array('hset', 'teams', name, record) FROM teams
       UNION ALL SELECT json_array('hset', 'people', name, record) FROM people
+      UNION ALL SELECT json_array('hset', 'alerts', name, record) FROM alerts
       UNION ALL SELECT json_array('zadd', 'known-models', seen_at, id) FROM known_models
       UNION ALL SELECT json_array('zadd', 'sign-ins', at, entry) FROM sign_ins
       UNION ALL SELECT json_array('hset', name, key, json_each.value) FROM extra, json_each(extra.value)

@@ -1,3 +1,4 @@
+import type { AlertSender } from "./alerts/alert-sender.ts";
 import { faultShapes } from "./apis/apis.ts";
 import type { FastifyInstance } from "fastify";
 import type { Broker } from "#shared/broker/broker.ts";
@@ -43,6 +44,7 @@ interface OperationsParts {
   readonly modelRoutes: RouteRecords;
   readonly history: HistoryReader;
   readonly settlements: Pick<Settlements, "running">;
+  readonly alertSender: AlertSender;
   readonly broker: Broker;
   /** Returns the reason for which this gateway closed the latest connection of a machine. */
   readonly whyClosed: ((publicKey: string | undefined) => string | undefined) | undefined;
@@ -60,7 +62,7 @@ interface OperationsParts {
 
 /** Builds the server of the operations port: readiness, metrics, the admin API and the console. */
 export function openOperations(parts: OperationsParts): FastifyInstance {
-  const { config, store, access, fleet, records, modelRoutes, addresses, lifecycle, log } = parts;
+  const { config, store, access, fleet, records, modelRoutes, addresses, alertSender, lifecycle, log } = parts;
   const { clock } = store;
   const server = createServer({
     faultShapes,
@@ -92,6 +94,8 @@ export function openOperations(parts: OperationsParts): FastifyInstance {
   const proof = { ...store, keys: access.newest, badKeys: new BadKeys(clock) };
   adminRoutes(server, {
     ...store,
+    alertSender,
+    refusalOfAlert: (url) => alertSender.refusalOf(url),
     currency: config.currency,
     newest: access.newest,
     usage: openUsage(store.state),

@@ -1,5 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import type { Broker } from "#shared/broker/broker.ts";
+import { AlertSender } from "./alerts/alert-sender.ts";
+import { moveAlerts } from "./alerts/move-alerts.ts";
 import { ImageFetcher } from "./images/image-fetcher.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { OpenedKeyStore } from "#shared/store/open-key-store.ts";
@@ -209,8 +211,11 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   openMembers(server, { config, store, access, fleet, modelRoutes, mountPlayground, log });
   // The ports are known once the gateway listens, and no request comes before.
   const reached = { baseUrl: "", consoleUrl: "" };
+  const alertSender = new AlertSender({ hosts: config.alertHosts, peppers: store.peppers, clock });
+  void moveAlerts(store, log);
   const operations = openOperations({
     config,
+    alertSender,
     store,
     access,
     fleet,

@@ -44,6 +44,12 @@ const imageHosts = hostList(
   "must be names of hosts such as images.example or *.example.com, with commas between, or * for any",
 );
 
+/** Names of hosts, also of this network, and addresses. */
+const alertHosts = hostList(
+  (names) => names.every((name) => /^(?:\*|(?:\*\.)?[\w-]+(?:\.[\w-]+)*|[0-9a-f:]+)$/.test(name)),
+  "must be names of hosts such as ntfy.lan or *.example.com, or addresses, with commas between, or * for any",
+);
+
 const mib = 1024 * 1024;
 
 /** Values of a claim with their roles, such as `ops=admin,night=operator,*=viewer`. */
@@ -144,6 +150,8 @@ const settings = z
     trustedProxies: networkList.default([]),
     /** Hosts from which images are fetched; none by default. */
     imageHosts: imageHosts.default([]),
+    /** Hosts of alert targets that may be private, without TLS and at any port; none by default. */
+    alertHosts: alertHosts.default([]),
     /** The tokens that a second, character or image costs, where its server reports none. */
     mediaTokens: mediaPrices.default({}),
     /** `off`: an answer ends when its machine is lost, and no other machine goes on with it. */

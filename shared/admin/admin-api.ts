@@ -5,6 +5,7 @@ import { keepOperations } from "./keep-operations.ts";
 import { keyOperations } from "./key-operations.ts";
 import { machineOperations } from "./machine-operations.ts";
 import { priceOperations } from "./price-operations.ts";
+import { alertOperations } from "./alert-operations.ts";
 import { peopleOperations } from "./people-operations.ts";
 import { recordOperations } from "./record-operations.ts";
 import { requestOperations } from "./request-operations.ts";
@@ -26,6 +27,7 @@ export const adminApi = {
   ...priceOperations,
   ...teamOperations,
   ...peopleOperations,
+  ...alertOperations,
   ...sessionOperations,
   showSiteStatus,
   followSite,

@@ -19,7 +19,7 @@ import type { UsageRows } from "../usage/usage.ts";
 
 /**
  * An operation of the admin API as data: its route at the gateway, its document and the calls of the console and the command
- * line are all made from it. An admin key may call all operations, a viewer key those with the method `GET`.
+ * line are all made from it. An admin key may call all operations, a viewer key those with the method `GET` that are not `forAdmins`.
  */
 export interface AdminOperation {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -72,6 +72,8 @@ export interface AdminSite extends NamedStores {
   /** Returns true while an agent that was not paired has this name, as far as a gateway can be asked. */
   readonly isNameUsed: (machine: string) => boolean | Promise<boolean>;
   readonly clock: Pick<Clock, "wall">;
+  /** Returns the reason for which a gateway does not call a URL. Undefined at a command line, which has not its settings. */
+  readonly refusalOfAlert?: (url: URL) => string | undefined;
   /** The location of the store, for the messages of its owner. */
   readonly place?: string;
   /** The actor that the audit trail names. */

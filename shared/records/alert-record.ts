@@ -2,13 +2,13 @@ import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { alarmKinds } from "../alerts/alarm.ts";
 import { alertFormats } from "../alerts/alert-formats.ts";
-import { Fault } from "../fault/fault.ts";
 import type { Peppers } from "../keys/pepper.ts";
 import { seal, unseal } from "../keys/seal.ts";
-import { dayMs, isoTime } from "../process/clock.ts";
+import { dayMs } from "../process/clock.ts";
 import { formatDuration } from "../process/quantities.ts";
 import { alertName } from "../protocol/identifiers.ts";
 import type { RecordStore } from "./key-store.ts";
+import { type RecordForm, recordFields, shownTimes, showTimes } from "./record-form.ts";
 import { durationOrNone } from "./shown-key.ts";
 
 /** Maximum number of alert targets of a site. */
@@ -27,34 +27,30 @@ export const alertRecord = z.looseObject({
   format: z.enum(alertFormats),
   /** The URL and the signing secret, encrypted under the name and written as base64. */
   sealed: z.string(),
-  version: z.int().positive(),
-  createdAt: z.int().nonnegative(),
-  changedAt: z.int().nonnegative(),
+  ...recordFields,
 });
 export type AlertRecord = Readonly<z.output<typeof alertRecord>>;
 export type AlertStore = RecordStore<AlertRecord>;
 
-const alertSecrets = z.strictObject({ url: z.string(), secret: z.string() });
-export type AlertSecrets = Readonly<z.output<typeof alertSecrets>>;
+/** The secrets of a target: its URL, and `whsec_` with the key of its signatures. */
+interface AlertSecrets {
+  readonly url: string;
+  readonly secret: string;
+}
 
 /** Returns a new secret for signatures, in the form of Standard Webhooks. */
 export function newSigningSecret(): string {
   return `whsec_${randomBytes(32).toString("base64")}`;
 }
 
-export function sealAlert(name: string, secrets: AlertSecrets, { current }: Peppers): string {
-  return seal(Buffer.from(JSON.stringify(secrets)), current.alertsKey, name).toString("base64");
+export function sealAlert(name: string, { url, secret }: AlertSecrets, { current }: Peppers): string {
+  return seal(Buffer.from(JSON.stringify({ url, secret })), current.alertsKey, name).toString("base64");
 }
 
-/** Returns the secrets of a target, and whether they are sealed with the pepper that is being replaced. */
+/** Returns the secrets of a target, and whether another pepper than the current one encrypts them. Undefined if they cannot be read. */
 export function openAlert({ name, sealed }: Pick<AlertRecord, "name" | "sealed">, peppers: Peppers) {
   const opened = unseal(Buffer.from(sealed, "base64"), peppers.alertsKeys(), name);
-  if (opened !== undefined) {
-    return { ...alertSecrets.parse(JSON.parse(opened.bytes.toString())), isOld: opened.at > 0 };
-  }
-  throw new Fault("upstream_error", {
-    message: `The URL of the alert target ${name} is sealed with another pepper: remove the target, and add it again.`,
-  });
+  return opened && { ...(JSON.parse(opened.bytes.toString()) as AlertSecrets), isOld: opened.at > 0 };
 }
 
 function isPlainUrl(text: string): boolean {
@@ -71,7 +67,7 @@ export const givenAlert = {
     .refine(isPlainUrl, "must be a URL that begins with https:// and names no user or password")
     .describe("The URL to call. It is stored encrypted, and only its host is shown again."),
   on: z
-    .array(z.enum(alarmKinds))
+    .array(z.enum(alarmKinds, `must be some of ${alarmKinds.join(", ")}`))
     .min(1, "must name at least one kind of alarm")
     .max(alarmKinds.length)
     .transform((given) => alarmKinds.filter((kind) => given.includes(kind)))
@@ -81,7 +77,7 @@ export const givenAlert = {
     .optional()
     .describe("How long an alarm must last before it is told, such as 2m; by default as long as its kind has it."),
   format: z
-    .enum(alertFormats)
+    .enum(alertFormats, `must be one of ${alertFormats.join(", ")}`)
     .default("standard")
     .describe("standard: signed JSON, by Standard Webhooks. The others are as these services read them."),
 };
@@ -93,13 +89,28 @@ export const shownAlert = z.strictObject({
   on: z.array(z.string()).readonly().describe("The kinds of alarms of which it is told."),
   after: z.string().nullable().describe("How long an alarm lasts before it is told; null for that of its kind."),
   format: z.enum(alertFormats),
-  created_at: z.iso.datetime(),
-  changed_at: z.iso.datetime(),
+  ...shownTimes,
 });
 export type ShownAlert = z.output<typeof shownAlert>;
 
 export function showAlert(record: AlertRecord): ShownAlert {
-  const { name, host, on, afterMs, format, createdAt, changedAt } = record;
+  const { name, host, on, afterMs, format } = record;
   const after = afterMs === undefined ? null : formatDuration(afterMs);
-  return { alert: name, host, on, after, format, created_at: isoTime(createdAt), changed_at: isoTime(changedAt) };
+  return { alert: name, host, on, after, format, ...showTimes(record) };
 }
+
+export const alertForm = {
+  at: "alerts",
+  noun: "alert",
+  about: "alert",
+  schema: alertRecord,
+  max: alertTargetsMax,
+  full: `There are ${alertTargetsMax} alert targets already (alertTargetsMax): remove one first.`,
+  unknown: (name) => `There is no alert target ${name}: \`trunkline alerts list\` shows all.`,
+  detail: ({ host, on, afterMs, format }) => ({
+    host,
+    on: on.join(", "),
+    format,
+    ...(afterMs !== undefined && { after: formatDuration(afterMs) }),
+  }),
+} as const satisfies RecordForm<AlertRecord>;

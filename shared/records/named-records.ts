@@ -1,5 +1,6 @@
 /** All kinds of records that stores keep by their names alone. */
 import type { z } from "zod";
+import { alertForm } from "./alert-record.ts";
 import { keepForm } from "./keep-record.ts";
 import type { RecordStore } from "./key-store.ts";
 import { personForm } from "./person-record.ts";
@@ -8,7 +9,7 @@ import type { NamedRecord, RecordForm } from "./record-form.ts";
 import { routeForm } from "./route-record.ts";
 import { teamForm } from "./team-record.ts";
 
-const forms = [routeForm, keepForm, priceForm, teamForm, personForm] as const;
+const forms = [routeForm, keepForm, priceForm, teamForm, personForm, alertForm] as const;
 type NamedForm = (typeof forms)[number];
 
 /** The stores of named records, each at the field `at` of its form. */

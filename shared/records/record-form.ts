@@ -31,7 +31,7 @@ export interface RecordForm<Kept, At extends string = string> {
   /** The field of a site that holds their store, the hash in Redis, and the table in SQLite. */
   readonly at: At;
   /** Begins their faults and their actions in the trail: `route_not_found`, `route_set`. */
-  readonly noun: "route" | "keep" | "price" | "team" | "person";
+  readonly noun: "route" | "keep" | "price" | "team" | "person" | "alert";
   /** The field of the trail and the parameter of operations that name one. */
   readonly about: RecordKind;
   readonly schema: z.ZodType<Kept>;

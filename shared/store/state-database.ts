@@ -132,7 +132,10 @@ const teamsAndPeople = `
   CREATE TABLE IF NOT EXISTS teams (name TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS people (name TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WITHOUT ROWID;`;
 
-const named = ["machines", "machine_keys", "routes", "keeps", "prices", "teams", "people"];
+/** The targets of alerts. The file keeps its version, as it does for `responseSums`. */
+const alerts = `CREATE TABLE IF NOT EXISTS alerts (name TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WITHOUT ROWID`;
+
+const named = ["machines", "machine_keys", "routes", "keeps", "prices", "teams", "people", "alerts"];
 const lists = ["keys", ...named, "usage", "usage_parts", "spending", "audit", "sign_ins", "known_models"];
 const tables = [...lists, "pepper", "site"];
 
@@ -307,6 +310,7 @@ function bringUpToDate(database: DatabaseSync, file: string): void {
     database.exec(endUsers);
     database.exec(prices);
     database.exec(teamsAndPeople);
+    database.exec(alerts);
   });
 }
 

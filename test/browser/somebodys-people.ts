@@ -1,4 +1,6 @@
 import { setPrice } from "../harness/set-records.ts";
+import { alertForm, newSigningSecret, sealAlert } from "#shared/records/alert-record.ts";
+import { setRecord } from "#shared/records/change-record.ts";
 import { addMember, setTeam } from "#shared/records/change-team.ts";
 import { enablePerson, setPerson, signedIn } from "#shared/records/change-person.ts";
 import { personIdOf } from "#shared/records/person-record.ts";
@@ -43,6 +45,15 @@ const teams = {
   support: { scopes: ["gpt-oss*", "openai/*"], spend: { millionths: 1_000_000, per: "day" }, own_keys: 0 },
   "platform-engineering-emea": { machines: ["studio-4090"], concurrency: 8 },
 } as const;
+
+/** Adds an alert target. */
+export async function addAlert(name: string, url: string, store: OpenedKeyStore): Promise<void> {
+  const sealed = sealAlert(name, { url, secret: newSigningSecret() }, store.peppers);
+  const { host, protocol } = new URL(url);
+  const format = protocol === "https:" ? "slack" : "standard";
+  const record = { host, format, on: ["machine-away", "budget", "gateway-away"], sealed } as const;
+  await setRecord(alertForm, { name }, () => record, { ...store, actor: { by: "mira" } });
+}
 
 /** Gives a site its prices, teams and people. */
 export async function addPeople(store: OpenedKeyStore): Promise<void> {

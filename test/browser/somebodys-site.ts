@@ -1,4 +1,7 @@
+import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -22,7 +25,7 @@ import { Operator } from "../harness/operator.ts";
 import { pairOnStore } from "../harness/pair-on-store.ts";
 import { SeededRandom } from "../harness/seeded-random.ts";
 import { type GatewayProcess, startGateway } from "../harness/start-trunkline.ts";
-import { addPeople, idOf } from "./somebodys-people.ts";
+import { addAlert, addPeople, idOf } from "./somebodys-people.ts";
 import { requestsOf, sumsOf, usageOf } from "./somebodys-traffic.ts";
 import { somebodysMachines, startMachine, type SomebodysMachine } from "./somebodys-machines.ts";
 
@@ -66,6 +69,8 @@ export class SomebodysSite implements AsyncDisposable {
   readonly adminKey: string;
   readonly #operator: Operator;
   readonly #natsUrl: string;
+  /** The URL of a receiver that takes each call. */
+  readonly #alertUrl: string;
   readonly #book: SqliteLimitsBook;
   readonly #random = new SeededRandom(53);
   readonly #parts: AsyncDisposableStack;
@@ -75,10 +80,10 @@ export class SomebodysSite implements AsyncDisposable {
   #clientKeys: readonly string[] = [];
 
   private constructor(
-    site: { readonly gateway: GatewayProcess; readonly adminKey: string; readonly natsUrl: string },
+    site: Pick<SomebodysSite, "gateway" | "adminKey"> & { readonly natsUrl: string; readonly alertUrl: string },
     { operator, parts }: { readonly operator: Operator; readonly parts: AsyncDisposableStack },
   ) {
-    ({ gateway: this.gateway, adminKey: this.adminKey, natsUrl: this.#natsUrl } = site);
+    ({ gateway: this.gateway, adminKey: this.adminKey, natsUrl: this.#natsUrl, alertUrl: this.#alertUrl } = site);
     this.#operator = operator;
     this.#parts = parts;
     const { state } = operator.store;
@@ -98,15 +103,23 @@ export class SomebodysSite implements AsyncDisposable {
       const { files } = makeNatsSite(systemClock);
       await writeFile(join(stateDir, "gateway.creds"), files["gateway.creds"]);
       const { token } = await operator.issue({ kind: "admin", name: "mira" });
+      const receiver = parts.adopt(
+        createServer((_, response) => void response.writeHead(204).end()),
+        (each) => void each.close(),
+      );
+      await once(receiver.listen(0, "127.0.0.1"), "listening");
       const env = {
         TRUNKLINE_STATE_DIR: stateDir,
         TRUNKLINE_NATS_SIGNING_KEY: files["machines.seed"].trim(),
         TRUNKLINE_NATS_CREDS: join(stateDir, "gateway.creds"),
         TRUNKLINE_PUBLIC_URL: "https://models.example.org",
         TRUNKLINE_CURRENCY: "EUR",
+        TRUNKLINE_ALERT_HOSTS: "127.0.0.1",
       };
       const gateway = parts.use(await startGateway({ natsUrl: nats.url, env }));
-      return new SomebodysSite({ gateway, adminKey: token.reveal(), natsUrl: nats.url }, { operator, parts });
+      const alertUrl = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`;
+      const site = { gateway, adminKey: token.reveal(), natsUrl: nats.url, alertUrl };
+      return new SomebodysSite(site, { operator, parts });
     } catch (error) {
       await parts.disposeAsync();
       throw error;
@@ -118,6 +131,8 @@ export class SomebodysSite implements AsyncDisposable {
     const { routes, keeps, keys: store } = this.#operator.store;
     const by = { clock: before(20), actor: { by: "mira" } };
     await addPeople(this.#operator.store);
+    await addAlert("oncall", this.#alertUrl, this.#operator.store);
+    await addAlert("team-chat", "https://hooks.example.org/T0/B0/x", this.#operator.store);
     const issued = [];
     for (const [daysAgo, actor, key] of keys) issued.push(await this.#issue(key, daysAgo, actor));
     const ids = issued.flatMap(({ record }) => (record.kind === "model" ? [record.id] : []));

@@ -57,9 +57,9 @@ test.each(callers)("the admin API answers %s", async (_, keyOf, status = 401, co
   if (status === 403) expect(told.headers["x-should-retry"]).toBe("false");
 });
 
-test("sessions of operators and viewers change neither teams nor people", () => {
-  const changes = operations.filter(({ method, path }) => method !== "GET" && /^\/(?:teams|people)/.test(path));
-  expect(changes.map(({ forAdmins }) => forAdmins)).toEqual(Array.from({ length: 9 }, () => true));
+test("sessions of operators and viewers change neither teams, people nor alert targets", () => {
+  const changes = operations.filter(({ method, path }) => method !== "GET" && /^\/(?:teams|people|alerts)/.test(path));
+  expect(changes.map(({ forAdmins }) => forAdmins)).toEqual(Array.from({ length: 12 }, () => true));
 });
 
 describe("every operation but the description of them all", () => {

@@ -6,48 +6,42 @@ import { isoTime } from "#shared/process/clock.ts";
 /** Discord takes 2,000 characters. */
 const textCharactersMax = 1_900;
 
-interface AlertMessage {
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-}
+const json = { "content-type": "application/json" } as const;
+const plain = { "content-type": "text/plain; charset=utf-8" } as const;
+const beginnings = { began: "Trunkline", over: "Trunkline, over", test: "Trunkline, test" } as const;
 
+/** Signs a message: `secret` is `whsec_` and a key in base64, and `nowMs` the time of this attempt. */
 interface Signing {
-  /** `whsec_` and the key in base64. */
   readonly secret: string;
-  /** The time of this attempt, in milliseconds since 1970. */
   readonly nowMs: number;
 }
 
-const json = { "content-type": "application/json" } as const;
-const text = { "content-type": "text/plain; charset=utf-8" } as const;
-const beginnings = { began: "Trunkline", over: "Trunkline, over", test: "Trunkline, test" } as const;
-
 /** Returns the body and the headers of a call, as the format of its target has them. */
-export function alertMessage(format: AlertFormat, call: AlarmCall, signing: Signing): AlertMessage {
-  const { kind, text: told } = call.alarm;
+export function alertMessage(format: AlertFormat, call: AlarmCall, signing: Signing) {
+  const { kind, text } = call.alarm;
   const title = `${beginnings[call.state]}: ${kind}`;
-  const line = `${beginnings[call.state]}: ${told}`.slice(0, textCharactersMax);
+  const line = `${beginnings[call.state]}: ${text}`.slice(0, textCharactersMax);
   switch (format) {
     case "standard":
       return signed(call, signing);
-    case "slack":
-      return { headers: json, body: JSON.stringify({ text: line.replace(/[&<>]/g, (each) => entities[each] ?? "") }) };
+    case "slack": {
+      // Slack reads the text between `<` and `>` as a link or as a mention of people.
+      const escaped = line.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+      return { headers: json, body: JSON.stringify({ text: escaped }) };
+    }
     case "discord":
       return { headers: json, body: JSON.stringify({ content: line, allowed_mentions: { parse: [] } }) };
     case "ntfy":
-      return { headers: { ...text, title, priority: call.state === "began" ? "high" : "default" }, body: told };
+      return { headers: { ...plain, title, priority: call.state === "began" ? "high" : "default" }, body: text };
     case "plain":
-      return { headers: text, body: line };
+      return { headers: plain, body: line };
   }
 }
 
-/** Slack reads the text between `<` and `>` as a link or as a mention of people. */
-const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
-
 /** Signs a call as Standard Webhooks has it. */
-function signed({ id, state, alarm, at }: AlarmCall, { secret, nowMs }: Signing): AlertMessage {
-  const { id: alarmId, kind, subject, beganAt, text: told } = alarm;
-  const data = { alarm: alarmId, kind, subject, text: told, began_at: isoTime(beganAt) };
+function signed({ id, state, alarm, at }: AlarmCall, { secret, nowMs }: Signing) {
+  const { id: alarmId, beganAt, ...told } = alarm;
+  const data = { alarm: alarmId, ...told, began_at: isoTime(beganAt) };
   const body = JSON.stringify({ type: `alarm.${state}`, timestamp: isoTime(at), data });
   const timestamp = String(Math.floor(nowMs / 1_000));
   const key = Buffer.from(secret.slice("whsec_".length), "base64");

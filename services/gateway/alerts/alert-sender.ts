@@ -35,36 +35,34 @@ export class AlertSender {
 
   /** Calls a target once and returns the status of its answer. Throws a `Fault` with the reason unless the target took the call. */
   async send(target: AlertRecord, call: AlarmCall, signal: AbortSignal): Promise<number> {
-    const { peppers, clock } = this.#options;
-    const { url: text, secret } = openAlert(target, peppers);
-    const message = alertMessage(target.format, call, { secret, nowMs: clock.wall() });
-    const url = new URL(text);
+    const { peppers, clock, isPublic = isPublicAddress, ...reach } = this.#options;
+    const opened = openAlert(target, peppers);
+    if (opened === undefined)
+      throw notTaken(target, "its URL is encrypted with another pepper; remove it, and add it again");
+    const url = new URL(opened.url);
     const refusal = this.refusalOf(url);
     if (refusal !== undefined) throw notTaken(target, `of its URL, ${refusal}`);
-    using late = abortAfter(clock, alertCallMs, () =>
-      notTaken(target, `no answer came within ${alertCallMs} ms (alertCallMs)`),
-    );
-    const until = AbortSignal.any([signal, late.signal]);
-    const response = await this.#post(url, message, until).catch((error: unknown) => {
-      until.throwIfAborted();
-      throw notTaken(target, reasonOf(error));
-    });
-    await readSome(response);
-    const { statusCode: status = 0 } = response;
-    if (status >= 200 && status < 300) return status;
-    const redirects = status >= 300 && status < 400 ? ", and no redirect is followed" : "";
-    throw notTaken(target, `it answers with the status ${status}${redirects}`);
-  }
-
-  #post(url: URL, { headers, body }: ReturnType<typeof alertMessage>, signal: AbortSignal): Promise<IncomingMessage> {
-    const { isPublic = isPublicAddress, ...reach } = this.#options;
     const isNamed = this.#isNamed(url);
     const refusalOf = (address: string): string | undefined => {
       if (isLinkLocal(address)) return "is link-local";
       return isNamed || isPublic(address) ? undefined : "is not public (TRUNKLINE_ALERT_HOSTS)";
     };
-    const all = { ...headers, "user-agent": "Trunkline" };
-    return sendChecked(url, { ...reach, method: "POST", headers: all, body, signal, refusalOf });
+    const { headers, body } = alertMessage(target.format, call, { secret: opened.secret, nowMs: clock.wall() });
+    using late = abortAfter(clock, alertCallMs, () =>
+      notTaken(target, `no answer came within ${alertCallMs} ms (alertCallMs)`),
+    );
+    const until = AbortSignal.any([signal, late.signal]);
+    const sent = { method: "POST", headers: { ...headers, "user-agent": "Trunkline" }, body, signal: until } as const;
+    const response = await sendChecked(url, { ...reach, ...sent, refusalOf }).catch((error: unknown) => {
+      until.throwIfAborted();
+      throw notTaken(target, reasonOf(error));
+    });
+    // The status alone counts.
+    await readSome(response).catch(() => undefined);
+    const { statusCode: status = 0 } = response;
+    if (status >= 200 && status < 300) return status;
+    const redirects = status >= 300 && status < 400 ? ", and no redirect is followed" : "";
+    throw notTaken(target, `it answers with the status ${status}${redirects}`);
   }
 
   #isNamed(url: URL): boolean {
@@ -72,18 +70,12 @@ export class AlertSender {
   }
 }
 
-/** Reads the beginning of an answer, so that its host sees it taken. The status alone counts. */
+/** Reads the beginning of an answer, so that its host sees it taken. */
 async function readSome(response: IncomingMessage): Promise<void> {
   let bytes = 0;
-  try {
-    for await (const piece of response as AsyncIterable<Buffer>) {
-      bytes += piece.byteLength;
-      if (bytes >= alertAnswerBytesMax) break;
-    }
-  } catch {
-    // It broke off, or took too long.
-  } finally {
-    response.destroy();
+  for await (const { byteLength } of response as AsyncIterable<Buffer>) {
+    bytes += byteLength;
+    if (bytes >= alertAnswerBytesMax) break;
   }
 }
 
@@ -96,6 +88,5 @@ function notTaken({ name, host }: AlertRecord, reason: string): Fault {
 /** Returns the code of an error of a connection. Its text may hold parts of the URL. */
 function reasonOf(error: unknown): string {
   if (error instanceof AddressRefused) return error.message;
-  const code = error instanceof Error && "code" in error ? ` (${String(error.code)})` : "";
-  return `the connection failed${code}`;
+  return `the connection failed${error instanceof Error && "code" in error ? ` (${String(error.code)})` : ""}`;
 }

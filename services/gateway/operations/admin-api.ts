@@ -107,6 +107,8 @@ const components: Readonly<Record<string, z.ZodType>> = {
   ChangedModelRoute: adminApi.setRoute.answer,
   ModelRouteList: adminApi.listRoutes.answer,
   RemovedModelRoute: adminApi.removeRoute.answer,
+  AlertTarget: adminApi.listAlerts.answer.shape.data.element,
+  AlertTargetList: adminApi.listAlerts.answer,
   Session: adminApi.listSessions.answer.shape.data.element,
   SessionList: adminApi.listSessions.answer,
   Me: adminApi.showMe.answer,

@@ -1,5 +1,6 @@
 import packageJson from "../../../package.json" with { type: "json" };
 import type { AdminApi } from "#shared/admin/admin-api.ts";
+import { alertOperations } from "#shared/admin/alert-operations.ts";
 import { keepOperations } from "#shared/admin/keep-operations.ts";
 import { machineOperations } from "#shared/admin/machine-operations.ts";
 import { listRecords, requestCursor } from "#shared/admin/operation.ts";
@@ -7,8 +8,12 @@ import { requestOperations } from "#shared/admin/request-operations.ts";
 import { routeOperations } from "#shared/admin/route-operations.ts";
 import { sessionOperations } from "#shared/admin/session-operations.ts";
 import { showSiteStatus } from "#shared/admin/site-operations.ts";
+import { type AlarmCall, alarmKinds } from "#shared/alerts/alarm.ts";
 import { isoTime } from "#shared/process/clock.ts";
 import { furtherAbilities } from "#shared/protocol/model.ts";
+import { newToken } from "#shared/protocol/identifiers.ts";
+import { alertForm, type AlertRecord } from "#shared/records/alert-record.ts";
+import { findRecord } from "#shared/records/change-record.ts";
 import { showKeep } from "#shared/records/keep-record.ts";
 import {
   holderOf,
@@ -51,6 +56,13 @@ export const gatewayHandles: Readonly<Record<GatewayOperation, Handle>> = {
     const [{ steps }, records] = await Promise.all([keeper.plan(), keeps.list()]);
     const data = steps.map(({ machine = null, ...step }) => ({ ...step, machine }));
     return { object: "list" as const, data, keeps: records.map(showKeep) };
+  }),
+  testAlert: answering(alertOperations.testAlert, async ({ params: { alert } }, parts) => {
+    const { alertSender, clock, log, actor } = parts;
+    const record = await findRecord(alertForm, alert, parts);
+    log.info({ ...actor, alert }, "an alert target is called for a test");
+    const status = await alertSender.send(record, testOf(record, clock.wall()), new AbortController().signal);
+    return { alert, status };
   }),
   explainRoute: answering(routeOperations.explainRoute, async ({ query }, { view }) => {
     const { model, kind: asked, tools, vision, prompt_tokens: promptTokens } = query;
@@ -114,6 +126,18 @@ export const gatewayHandles: Readonly<Record<GatewayOperation, Handle>> = {
     return reply.hijack();
   },
 };
+
+/** Returns a call of a target about an alarm that is none. */
+function testOf({ name, on }: AlertRecord, at: number): AlarmCall {
+  const kind = alarmKinds.find((each) => on.includes(each)) ?? "machine-away";
+  const text = `This is a test of the alert target ${name}. Nothing is wrong.`;
+  return {
+    id: newToken("msg_"),
+    state: "test",
+    at,
+    alarm: { id: newToken("test_"), kind, subject: name, beganAt: at, text },
+  };
+}
 
 function isPlace(heard: unknown): heard is string {
   return typeof heard === "string" && (heard === noRequest || requestCursor.test(heard));

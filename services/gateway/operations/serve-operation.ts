@@ -6,6 +6,7 @@ import type { KeyStore } from "#shared/records/key-store.ts";
 import { linesMedia, type ManageLine } from "#shared/protocol/model.ts";
 import type { Log } from "#shared/process/log.ts";
 import type { SessionStore } from "#shared/records/session-record.ts";
+import type { AlertSender } from "../alerts/alert-sender.ts";
 import type { Keeper } from "../placing/keeper.ts";
 import type { BadKeys } from "../keys/bad-keys.ts";
 import { untilClientLeaves } from "../keys/authenticate.ts";
@@ -34,6 +35,7 @@ export interface AdminParts extends Omit<AdminSite, "actor" | "admin"> {
   readonly addresses: () => { readonly baseUrl: string; readonly consoleUrl: string };
   readonly events: Pick<EventTeller, "follow">;
   readonly running: Pick<SiteRequests, "list" | "cancel">;
+  readonly alertSender: Pick<AlertSender, "send">;
   readonly log: Log;
 }
 

@@ -158,6 +158,7 @@ export class AdminOnStore {
       captures: noCaptures,
       history: noHistory,
       badKeys,
+      alertSender: { send: async () => 204 },
       fleet: noFleet,
       view: noView,
       siteParts: {
