@@ -101,8 +101,18 @@ test("the content of a request has reasoning, tool calls and the types of files,
   expect(await refusalOf(admin.get(`/requests/${idOf(plain)}/content`))).toMatchObject({ status: 404, param: "id" });
 });
 
-test("the content of a request has what came before its client left, and before its machine failed", async () => {
+test("the content of a request has what came before its client left or its machine failed, and all of a resumed answer", async () => {
   const { endpoint } = await captured();
+  const resumable = { "x-trunkline-resumable": "1" };
+  const begun = await endpoint.post("/chat/completions", says("tokens=3 nonce=canary", { stream: true }), {
+    headers: resumable,
+  });
+  const [, event = ""] = /^id: (\S+)/m.exec(await begun.text()) ?? [];
+  const resumed = await endpoint.post("/chat/completions", says("tokens=3 nonce=canary", { stream: true }), {
+    headers: { ...resumable, "last-event-id": event },
+  });
+  expect([resumed.status, (await resumed.text()).includes("[DONE]")]).toEqual([200, true]);
+  expect(answerOf(await contentOf(idOf(resumed)))).toEqual([["text", "canary-0 canary-1 canary-2 "]]);
   const leaving = new AbortController();
   const left = await endpoint.stream(says("tokens=9 nonce=canary stall_at=2"), leaving.signal);
   await until(() => left.text.includes("canary-1"), { what: "the second token" });
@@ -204,8 +214,10 @@ test("the content of a request at one gateway on Redis is read at another, under
   expect(answerOf(await contentOf(id, there))).toEqual([["text", "canary-0 "]]);
   const client = new Redis(redis.url);
   const dump = await dumpOf(client);
-  client.disconnect();
   expect([...dump].flat().join("\n")).not.toContain("canary");
+  const keptMs = await client.pttl([...dump.keys()].find((name) => name.endsWith(id)) ?? "");
+  client.disconnect();
+  expect(Math.round(keptMs / 3_600_000)).toBe(7 * 24);
   await changeKey(record.id, { action: "revoked" }, { ...there.store, actor });
   expect(await here.store.captures.holders()).toEqual([]);
 });

@@ -28,7 +28,7 @@ export function Trail() {
   return (
     <Page
       title="Trail"
-      about="Who changed which key, team, person, price, machine or route, and when, and who signed in to this console."
+      about="Who changed which key, team, person, price, machine or route, and when, and who signed in to this console or read the content of a request."
     >
       <FaultNotice fault={fault} />
       <UnreadNotice unread={answer?.unread} />
