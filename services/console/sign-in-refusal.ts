@@ -7,6 +7,8 @@ const refusals: Readonly<Record<OpenIdRefusal, string>> = {
   not_begun: "That sign-in took too long, or was begun in another browser. Begin again.",
   no_role: "You have no role here. Ask the operator of this site, who decides it by your groups.",
   refused: "The provider did not confirm who you are. Begin again; the gateway's log has the reason.",
+  long_subject:
+    "The subject by which the provider names you has more than 1,000 characters (subjectCharactersMax). Ask its operator for a shorter one.",
   away: "The provider does not answer. Begin again in a moment, or sign in with a link.",
   older: "A gateway of this site is too old for sign-ins here. Ask the operator of this site to update it",
 };

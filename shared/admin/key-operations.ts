@@ -10,7 +10,8 @@ import {
   revokeKey,
   rotateKey,
 } from "../records/change-key.ts";
-import { defaultTtlMs, issueKey } from "../records/issue-key.ts";
+import { issueInTeam } from "../records/change-team.ts";
+import { defaultTtlMs } from "../records/issue-key.ts";
 import {
   keyName,
   type KeyRecord,
@@ -153,7 +154,7 @@ export const keyOperations = {
     async run({ body: { kind, name, scopes: granted, ttl: ttlMs, team, ...given } }, site) {
       if (team !== undefined) await assertTeam(team, kind, site);
       const wish = { kind, name, scopes: granted, ttlMs, team, ...storedTerms(given) };
-      const { token, record } = await issueKey(wish, site);
+      const { token, record } = await issueInTeam(wish, site);
       return { ...showKey(record, site.clock.wall()), key: token.reveal() };
     },
   }),

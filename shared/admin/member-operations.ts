@@ -5,7 +5,7 @@ import { teamName } from "../protocol/identifiers.ts";
 import { type LoginWish, loginWish } from "../protocol/login.ts";
 import { type DetailedModel, model } from "../protocol/model.ts";
 import { changeKey, rotateKey } from "../records/change-key.ts";
-import { issueKey } from "../records/issue-key.ts";
+import { issueInTeam } from "../records/change-team.ts";
 import { boundMachines, keyName, type KeyLimits, type KeyRecord, keyState, scopes } from "../records/key-record.ts";
 import { amountOf, termsWithin } from "../records/own-key.ts";
 import { type PersonRecord, showPerson, shownPerson } from "../records/person-record.ts";
@@ -26,7 +26,10 @@ export interface PersonInTeams {
 }
 
 /** The site as a member reaches it. */
-export interface MemberSite extends Pick<AdminSite, "keys" | "peppers" | "usage" | "requests" | "clock" | "actor"> {
+export interface MemberSite extends Pick<
+  AdminSite,
+  "keys" | "teams" | "peppers" | "usage" | "requests" | "clock" | "actor"
+> {
   readonly member: PersonInTeams;
   /** Returns the models that keys of a team may call now. */
   readonly modelsOf: (team: TeamRecord) => Promise<readonly DetailedModel[]>;
@@ -125,7 +128,7 @@ export const memberOperations = {
       const terms = termsWithin(team, wish);
       if (validIn(team, await ownKeys(site), site).length >= team.own.keys) throw tooMany(team);
       const whose = { team: team.name, person: site.member.person.name };
-      const { token, record } = await issueKey({ name, ...whose, ...terms }, site);
+      const { token, record } = await issueInTeam({ name, ...whose, ...terms }, site);
       // Of several that were made at once, each that sees too many is taken back. Clocks do not tell which was stored first.
       if (validIn(team, await ownKeys(site), site).length > team.own.keys) {
         await changeKey(record.id, { action: "revoked" }, site);

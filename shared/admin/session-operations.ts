@@ -72,4 +72,4 @@ export const sessionOperations = {
 };
 
 /** Reasons for which a sign-in by OpenID fails. The page has words for each. */
-export type OpenIdRefusal = "not_begun" | "no_role" | "refused" | "away" | "older";
+export type OpenIdRefusal = "not_begun" | "no_role" | "refused" | "long_subject" | "away" | "older";

@@ -5,6 +5,7 @@ import type { KeyId } from "../keys/key-token.ts";
 import type { Actor } from "./audit-entry.ts";
 import { changeLimits } from "./book-limits.ts";
 import { changeKey } from "./change-key.ts";
+import { type IssuedKey, issueKey, type KeyDependencies, type NewKey } from "./issue-key.ts";
 import type { KeyRecord } from "./key-record.ts";
 import { assertKnown, findRecord, type RecordChanged, removeRecord, setRecord } from "./change-record.ts";
 import type { KeyStore } from "./key-store.ts";
@@ -113,6 +114,22 @@ export async function bindInvited(
   }
 }
 
+/** Issues a key. One whose team was removed meanwhile is taken back: it would work again in another team of that name. */
+export async function issueInTeam(
+  wish: NewKey,
+  site: KeyDependencies & Pick<TeamDependencies, "teams">,
+): Promise<IssuedKey> {
+  const issued = await issueKey(wish, site);
+  if (wish.team === undefined) return issued;
+  try {
+    await findRecord(teamForm, wish.team, site);
+  } catch (error) {
+    await changeKey(issued.record.id, { action: "revoked" }, site);
+    throw error;
+  }
+  return issued;
+}
+
 /** Removes a team with its keys. Refuses while keys of it work, unless `withKeys` is true. */
 export async function removeTeam(
   name: string,
@@ -121,7 +138,8 @@ export async function removeTeam(
 ): Promise<{ readonly revoked: readonly KeyId[] }> {
   const { keys, clock } = dependencies;
   await findRecord(teamForm, name, dependencies);
-  const own = (await keys.list()).filter(({ team }) => team === name);
+  const keysOfTeam = async () => (await keys.list()).filter(({ team }) => team === name);
+  const own = await keysOfTeam();
   const working = own.filter(({ expiresAt, revokedAt }) => revokedAt === undefined && clock.wall() < expiresAt);
   if (working.length > 0 && !withKeys)
     throw refusal(
@@ -129,7 +147,8 @@ export async function removeTeam(
     );
   const revoked = await revokeAll(own, dependencies);
   await removeRecord(teamForm, name, dependencies);
-  return { revoked };
+  const issuedMeanwhile = await revokeAll(await keysOfTeam(), dependencies);
+  return { revoked: [...revoked, ...issuedMeanwhile] };
 }
 
 /** Revokes those of these keys that are not revoked, and returns their ids. */

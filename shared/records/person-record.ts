@@ -10,6 +10,7 @@ import { claimValue, emailAddress, isMember, type TeamRecord } from "./team-reco
 
 /** Maximum number of people that a site remembers. Every gateway holds all of them. */
 export const peopleMax = 20_000;
+export const subjectCharactersMax = 1_000;
 
 const wallMs = z.int().nonnegative();
 
@@ -18,7 +19,7 @@ export const personRecord = z.strictObject({
   /** The digest of the issuer and the subject (`personIdOf`). */
   name: personId,
   issuer: z.string().max(1_000),
-  subject: z.string().max(1_000),
+  subject: z.string().max(subjectCharactersMax),
   /** The words of the provider, for show alone: they change, and may be those of another person later. */
   called: oneLine(100),
   /** The verified e-mail address of the last sign-in, for show alone. */

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { issueKey } from "#shared/records/issue-key.ts";
-import { addMember, dropMember, removeTeam, setTeam } from "#shared/records/change-team.ts";
+import { addMember, dropMember, issueInTeam, removeTeam, setTeam } from "#shared/records/change-team.ts";
 import { enablePerson, type ProvedPerson, removePerson, setPerson, signedIn } from "#shared/records/change-person.ts";
 import { personIdOf } from "#shared/records/person-record.ts";
-import { isMember } from "#shared/records/team-record.ts";
+import { isMember, type TeamStore } from "#shared/records/team-record.ts";
 import { keyState } from "#shared/records/key-record.ts";
 import type { SomeServer } from "../harness/found-servers.ts";
 import { redisUrl } from "../harness/redis-server.ts";
@@ -126,6 +126,28 @@ describe.each([
     expect(await stateOf(key)).toBe("valid");
     expect(await removeTeam("physics", { withKeys: true }, means)).toEqual({ revoked: [key.id] });
     expect([await stateOf(key), await means.teams.list()]).toEqual(["revoked", []]);
+  });
+
+  test("a key that is issued while its team is removed does not work in a new team of that name", async () => {
+    const { means, issue, stateOf } = await founded();
+    const { teams } = means;
+    await setTeam("physics", { isNew: true }, means);
+    const removing: TeamStore = {
+      list: () => teams.list(),
+      find: (name) => teams.find(name),
+      write: (record, entry) => teams.write(record, entry),
+      async remove(record, entry) {
+        await issue({ team: "physics" });
+        return teams.remove(record, entry);
+      },
+    };
+    const { revoked } = await removeTeam("physics", { withKeys: false }, { ...means, teams: removing });
+    expect(revoked).toHaveLength(1);
+    const wish = { name: "later", scopes: ["*"], ttlMs: 1e6, team: "physics" };
+    await expect(issueInTeam(wish, means)).rejects.toMatchObject({ code: "team_not_found" });
+    await setTeam("physics", { isNew: true }, means);
+    const keys = (await means.keys.list()).filter(({ team }) => team === "physics");
+    expect(await Promise.all(keys.map(stateOf))).toEqual(["revoked", "revoked"]);
   });
 
   test("a disabled person is not updated by a sign-in, and their keys for the admin API are disabled too", async () => {

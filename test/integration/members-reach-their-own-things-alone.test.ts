@@ -448,6 +448,15 @@ test("an invited address has no case, and a name that is cut between two halves 
   await memberCookie("lea");
 });
 
+test("a person whose subject has more than 1,000 characters is refused at both ports, and one with 1,000 is let in", async () => {
+  for (const length of [1_000, 1_001]) people.claims.set("s".repeat(length), { groups: ["ops"] });
+  for (const port of ["public", "operations"] as const) {
+    const { at, cookie } = await signInAt(port, "s".repeat(1_001));
+    expect([at, cookie]).toEqual(["/console#refused=long_subject", ""]);
+    expect((await signInAt(port, "s".repeat(1_000))).at).toBe("/console");
+  }
+});
+
 test("a cookie behind a space that browsers do not know as one is no cookie of a member", async () => {
   const cookie = await memberCookie("anna");
   expect((await send("GET", `${api}/me`, { cookie: `a=b;\u00a0${cookie}` })).status).toBe(401);

@@ -114,7 +114,8 @@ const metrics = new Map<string, AskableMetric>([
 /** Returns the faults of an expression: unknown metrics, labels and codes, and labels in `told` that its result lacks. */
 function faultsOf(expression: string, told: readonly string[] = []): string[] {
   const { faults, labels } = checkPromQl(expression, metrics);
-  const codes = [...expression.matchAll(/(?:code|outcome)=~?"([^"]+)"/g)].flatMap(([, named = ""]) => named.split("|"));
+  const ofFaults = /trunkline_(?:requests|faults)_total\{[^}]*(?:code|outcome)=~?"([^"]+)"/g;
+  const codes = [...expression.matchAll(ofFaults)].flatMap(([, named = ""]) => named.split("|"));
   return [
     ...faults,
     ...codes.filter((code) => !isFaultCode(code)).map((code) => `there is no fault ${code}`),

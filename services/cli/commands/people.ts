@@ -33,7 +33,7 @@ ${limitsHelp}
 Example:
   trunkline people change anna@example.org --rpm 60 --budget 1M/month`)
     .does(onStore, async (store, text: string, given: object) => {
-      const params = await paramsOf(text, store);
+      const params = await findPerson(text, store);
       const answer = await runOn(store, changePerson, { params, body: givenTerms(given, bookLimitRows) });
       const remark = answer.outcome === "unchanged" ? "Nothing was changed: the limits were so before." : "";
       return { answer, text: personFields(answer), remark };
@@ -67,7 +67,8 @@ export async function memberOf(
   );
 }
 
-async function paramsOf(text: string, store: CommandStore): Promise<{ readonly person: string }> {
+/** Finds the known person that a text means. */
+export async function findPerson(text: string, store: CommandStore): Promise<{ readonly person: string }> {
   const member = await memberOf(text, store);
   if ("person" in member) return member;
   const [found, another] = (await store.people.list()).filter(({ email }) => email === member.email);
@@ -100,7 +101,7 @@ function addViews(people: CliCommand): void {
     .sub("show", "show a person", personArgument())
     .more("\nExample:\n  trunkline people show anna@example.org")
     .does(onStore, async (store, text: string) => {
-      const answer = await runOn(store, showPerson, { params: await paramsOf(text, store) });
+      const answer = await runOn(store, showPerson, { params: await findPerson(text, store) });
       return { answer, text: personFields(answer) };
     });
 }
@@ -130,7 +131,7 @@ Their requests that are under way end. They cannot sign in meanwhile.
 Example:
   trunkline people disable anna@example.org`)
     .does(onStore, async (store, text: string) => {
-      const answer = await runOn(store, disablePerson, { params: await paramsOf(text, store) });
+      const answer = await runOn(store, disablePerson, { params: await findPerson(text, store) });
       return {
         answer,
         text: `${answer.name} ${answer.outcome === "unchanged" ? "was disabled before" : "is disabled"}`,
@@ -140,7 +141,7 @@ Example:
     .sub("enable", "accept a person and their keys again", personArgument())
     .more("\nExample:\n  trunkline people enable anna@example.org")
     .does(onStore, async (store, text: string) => {
-      const answer = await runOn(store, enablePerson, { params: await paramsOf(text, store) });
+      const answer = await runOn(store, enablePerson, { params: await findPerson(text, store) });
       return { answer, text: `${answer.name} ${answer.outcome === "unchanged" ? "was not disabled" : "is enabled"}` };
     });
   people
@@ -152,7 +153,7 @@ without the teams that they were added to by hand. To keep somebody out, disable
 Example:
   trunkline people remove anna@example.org`)
     .does(onStore, async (store, text: string) => {
-      const { person } = await paramsOf(text, store);
+      const { person } = await findPerson(text, store);
       const answer = await runOn(store, removePerson, { params: { person } });
       return { answer, text: `${printOf(person)} is forgotten; keys revoked: ${answer.revoked.length}` };
     });

@@ -2,6 +2,7 @@ import { type Command, Option } from "commander";
 import { z } from "zod";
 import { runOn } from "#shared/admin/run-on.ts";
 import { recordOperations } from "#shared/admin/record-operations.ts";
+import { personId, teamName } from "#shared/protocol/identifiers.ts";
 import { printOf } from "#shared/records/person-record.ts";
 import { namesOfKeys } from "#shared/records/find-keys.ts";
 import { amountsText, noCurrency } from "#shared/money/money.ts";
@@ -24,6 +25,7 @@ import { givenKeys } from "../terminal/key-options.ts";
 import { grouped, secondsText } from "../terminal/quantity-text.ts";
 import { type TextColumn, cutText, listed } from "../terminal/table-text.ts";
 import { onStore, whichStoreHelp } from "../site/with-key-store.ts";
+import { findPerson } from "./people.ts";
 import { addHistory } from "./usage-history.ts";
 
 interface Options {
@@ -32,6 +34,8 @@ interface Options {
   readonly to?: string;
   readonly by: readonly AnyUsagePart[];
   readonly key?: string;
+  readonly team?: string;
+  readonly person?: string;
 }
 
 const isCut = (part: AnyUsagePart): part is CutPart => cutParts.some((each) => each === part);
@@ -62,6 +66,8 @@ export function usageCommand(context: CliContext): Command {
     .option("--to <day>", "the last day (default: today)", readBy(writtenDay))
     .addOption(byOption.argParser(readBy(parts)).default(["key", "model"], "key,model"))
     .option("--key <key>", "only of the key with this id, or of those with this name", givenKeys)
+    .option("--team <team>", "only of keys of this team, as they were then", readBy(teamName))
+    .option("--person <person>", "only of keys of this person: an e-mail address, or an id or its beginning")
     .more(`
 Days are those of UTC. "first token" is how long the first one was waited for, and "duration" how long a request took,
 both in the mean. A "-" stands for the name of a key that is gone, for the model of requests that named none that
@@ -74,6 +80,7 @@ Examples:
   trunkline usage --by day --days 30
   trunkline usage --by model,day --key 0aB1cD2eF3gH
   trunkline usage --by team --days 30
+  trunkline usage --by model --person anna@example.org
   trunkline usage --by machine
   trunkline usage --from 2026-01-01 --to 2026-01-31 --by key --json
 ${whichStoreHelp}`)
@@ -82,9 +89,12 @@ ${whichStoreHelp}`)
       if (count < 1) usage.error(`error: ${from}, the first day, is after ${to}, the last.`);
       if (count > usageKeptDays) usage.error(`error: from ${from} to ${to} there are more than ${usageKeptDays} days.`);
     })
-    .does(onStore, async (store, { by, key, ...asked }: Options) => {
+    .does(onStore, async (store, { by, key, team, person, ...asked }: Options) => {
       const { count: _, ...days } = daysAsked(asked, clock.wall());
-      const query = { ...days, key, by: by.find(isCut) };
+      // The usage of a person who is forgotten stays under the id.
+      const isId = person === undefined || personId.safeParse(person).success;
+      const ofPerson = isId ? { person } : await findPerson(person, store);
+      const query = { ...days, key, team, ...ofPerson, by: by.find(isCut) };
       const { data: rows, unread } = await runOn(store, recordOperations.readUsage, { query });
       const names: Names = {
         key: await namesOfKeys(store.keys),

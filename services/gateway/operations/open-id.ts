@@ -8,6 +8,7 @@ import type { Clock } from "#shared/process/clock.ts";
 import type { Log } from "#shared/process/log.ts";
 import { newToken } from "#shared/protocol/identifiers.ts";
 import { isLoopback, provesSame } from "#shared/protocol/pairing.ts";
+import { subjectCharactersMax } from "#shared/records/person-record.ts";
 import { sessionRoles } from "#shared/records/session-record.ts";
 import type { IdempotencyRecords } from "../jobs/idempotency-records.ts";
 
@@ -112,6 +113,11 @@ export class OpenId {
       if (error instanceof TypeError || Object(error).code === "OAUTH_TIMEOUT") return "away";
     }
     if (claims === undefined) return "refused";
+    if (claims.sub.length > subjectCharactersMax) {
+      const reason = `the subject has ${claims.sub.length} characters, and at most ${subjectCharactersMax} (subjectCharactersMax) are taken`;
+      this.#parts.log.warn({ reason }, "a sign-in by OpenID was refused");
+      return "long_subject";
+    }
     return { ...identityOf(this.#settings.issuer, claims), claims, untilMs: claims.exp * 1_000 };
   }
 

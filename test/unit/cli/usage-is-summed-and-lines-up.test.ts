@@ -252,6 +252,27 @@ test("usage by person has the names of people, and the beginning of the id of on
   ]);
 });
 
+test("usage of one team or person leaves out that of others, also for a person who is forgotten", async () => {
+  const { usage, inStore, issue } = await commandLine();
+  await issue();
+  const [anna, gone] = ["a".repeat(64), "b".repeat(64)];
+  const of = { issuer: "https://id.example", subject: "1", claims: [], signedInAt: 0, createdAt: 0, changedAt: 0 };
+  await inStore(async (store) => {
+    const entry = { at: 0, action: "person_signed_in", name: anna, person: anna, by: "test" } as const;
+    await store.people.write({ name: anna, version: 1, called: "Anna", email: "anna@example.org", ...of }, entry);
+    await book(store, [
+      { ...row("2026-01-01", "k", "llama3.2", 2), person: anna, team: "research" },
+      { ...row("2026-01-01", "k", "llama3.2", 3), person: gone, team: "research" },
+      row("2026-01-01", "k", "llama3.2", 100),
+    ]);
+  });
+  const requestsOf = async (...filter: string[]) => JSON.parse((await usage(...filter, "--json")).out).total.requests;
+  expect(await requestsOf("--team", "research")).toBe(5);
+  expect(await requestsOf("--person", "anna@example.org", "--team", "research", "--by", "day")).toBe(2);
+  expect(await requestsOf("--person", "aaaaaaaa")).toBe(2);
+  expect(await requestsOf("--person", gone)).toBe(3);
+});
+
 test("without usage there is nothing on standard output, and in JSON there are no rows", async () => {
   const { usage } = await commandLine();
   expect(await usage()).toEqual({
@@ -268,6 +289,8 @@ test.each([
   [["--by", "user,machine"], "can combine user with key and day alone"],
   [["--by", "team,user"], "can combine user with key and day alone"],
   [["--by", "machine", "--key", "alice"], "rows of machines do not name the key; leave out 'key'"],
+  [["--by", "user", "--team", "research"], "rows of users do not name the team; leave out 'team'"],
+  [["--person", "bert@example.org"], "Nobody has the e-mail address bert@example.org"],
   [["--days", "0"], "from 1 to 400"],
   [["--days", "401"], "from 1 to 400"],
   [["--days", "3", "--from", "2026-01-01"], "'--days <count>' cannot be used with option '--from <day>'"],
