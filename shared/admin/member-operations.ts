@@ -279,14 +279,7 @@ function refusal(message: string): Fault {
 }
 
 function showOwn(record: Parameters<typeof showRequest>[0]): OwnRequest {
-  const {
-    tried: _tried,
-    tried_before: _before,
-    refused_before: _refused,
-    advice: _advice,
-    ...own
-  } = showRequest(record);
-  return own;
+  return ownRequest.strip().parse(showRequest(record));
 }
 
 /** Returns the rows of usage that count for budgets now, and those of the days before by which a last use is known. */

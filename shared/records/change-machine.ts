@@ -1,8 +1,9 @@
 import { Fault } from "../fault/fault.ts";
-import type { Actor, AuditEntry } from "./audit-entry.ts";
-import { type KeyStore, type Replication, retryConflicts, type Written } from "./key-store.ts";
+import type { AuditEntry } from "./audit-entry.ts";
+import type { RecordChanged, RecordSite } from "./change-record.ts";
+import { retryConflicts, type Written } from "./key-store.ts";
 import type { KeyId } from "../keys/key-token.ts";
-import { type Clock, isoTime } from "../process/clock.ts";
+import { isoTime } from "../process/clock.ts";
 import { machineRecord, machineRecordsMax, type MachineRecord, type MachineStore } from "./machine-record.ts";
 
 export type MachineChange = NewRecordChange | KnownRecordChange;
@@ -175,20 +176,11 @@ export function whyNotRemoved(record: MachineRecord): string | undefined {
   return undefined;
 }
 
-export interface MachineMeans {
+export interface MachineMeans extends RecordSite {
   readonly machines: MachineStore;
-  /** Most changes take a right away. They wait for a replica, as the revocation of a key does. */
-  readonly keys: Pick<KeyStore, "awaitReplica">;
-  readonly clock: Pick<Clock, "wall">;
-  /** The actor that the audit trail names. */
-  readonly actor: Actor;
 }
 
-export interface MachineChanged {
-  readonly outcome: "changed" | "unchanged";
-  readonly record: MachineRecord;
-  readonly replication: Replication;
-}
+export type MachineChanged = RecordChanged<MachineRecord>;
 
 /**
  * Changes a machine's record for every process. The change applies to the record as it is at that moment. Throws the

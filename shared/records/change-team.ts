@@ -1,13 +1,18 @@
 import type { z } from "zod";
 import { Fault } from "../fault/fault.ts";
-import type { Clock } from "../process/clock.ts";
 import type { KeyId } from "../keys/key-token.ts";
-import type { Actor } from "./audit-entry.ts";
 import { changeLimits } from "./book-limits.ts";
 import { changeKey } from "./change-key.ts";
 import { type IssuedKey, issueKey, type KeyDependencies, type NewKey } from "./issue-key.ts";
 import type { KeyRecord } from "./key-record.ts";
-import { assertKnown, findRecord, type RecordChanged, removeRecord, setRecord } from "./change-record.ts";
+import {
+  assertKnown,
+  findRecord,
+  type RecordChanged,
+  type RecordSite,
+  removeRecord,
+  setRecord,
+} from "./change-record.ts";
 import type { KeyStore } from "./key-store.ts";
 import { personForm, type PersonRecord, type PersonStore } from "./person-record.ts";
 import {
@@ -20,13 +25,10 @@ import {
   type TeamStore,
 } from "./team-record.ts";
 
-export interface TeamDependencies {
+export interface TeamDependencies extends RecordSite {
   readonly teams: TeamStore;
   readonly people: PersonStore;
   readonly keys: KeyStore;
-  readonly clock: Pick<Clock, "wall">;
-  /** The actor that the audit trail names. */
-  readonly actor: Actor;
 }
 
 type TeamChanged = RecordChanged<TeamRecord>;

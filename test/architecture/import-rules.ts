@@ -425,7 +425,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "shared/prices": 130,
   "shared/process": 1_530,
   "shared/protocol": 2_180,
-  "shared/records": 3_730,
+  "shared/records": 3_720,
   "shared/requests": 680,
   "shared/site": 590,
   "shared/store": 2_510,

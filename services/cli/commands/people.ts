@@ -5,7 +5,7 @@ import { runOn } from "#shared/admin/run-on.ts";
 import { exitCodes, StartFailure } from "#shared/process/lifecycle.ts";
 import { countText } from "#shared/process/quantities.ts";
 import { emailAddress } from "#shared/records/team-record.ts";
-import { printOf, type ShownPerson } from "#shared/records/person-record.ts";
+import { type PersonRecord, printOf, type ShownPerson } from "#shared/records/person-record.ts";
 import { type CliCommand, commandIn, type CliContext } from "../terminal/command-line.ts";
 import { givenTerms, limitsHelp, termOptions } from "../terminal/key-options.ts";
 import { utcTime } from "../terminal/quantity-text.ts";
@@ -56,26 +56,26 @@ export async function memberOf(
   const email = emailAddress.safeParse(text);
   if (email.success) return { email: email.data };
   const begin = text.toLowerCase();
-  const [found, another] = (await people.list()).filter(
-    ({ name }) => begin.length >= idLeast && name.startsWith(begin),
+  return onlyOne(
+    (await people.list()).filter(({ name }) => begin.length >= idLeast && name.startsWith(begin)),
+    `an id that begins with '${text}': give an e-mail address, or ${idLeast} or more characters of an id in \`trunkline people list\`.`,
   );
+}
+
+function onlyOne([found, another]: readonly PersonRecord[], what: string): { readonly person: string } {
   if (found !== undefined && another === undefined) return { person: found.name };
   const reason = another === undefined ? "Nobody has" : "Several people have";
-  throw new StartFailure(
-    exitCodes.failed,
-    `${reason} an id that begins with '${text}': give an e-mail address, or ${idLeast} or more characters of an id in \`trunkline people list\`.`,
-  );
+  throw new StartFailure(exitCodes.failed, `${reason} ${what}`);
 }
 
 /** Finds the known person that a text means. */
 export async function findPerson(text: string, store: CommandStore): Promise<{ readonly person: string }> {
   const member = await memberOf(text, store);
   if ("person" in member) return member;
-  const [found, another] = (await store.people.list()).filter(({ email }) => email === member.email);
-  if (found !== undefined && another === undefined) return { person: found.name };
-  const reason = another === undefined ? "Nobody has" : "Several people have";
-  const message = `${reason} the e-mail address ${member.email}: name a person by an id in \`trunkline people list\`.`;
-  throw new StartFailure(exitCodes.failed, message);
+  return onlyOne(
+    (await store.people.list()).filter(({ email }) => email === member.email),
+    `the e-mail address ${member.email}: name a person by an id in \`trunkline people list\`.`,
+  );
 }
 
 const columns: readonly TextColumn<ShownPerson>[] = [
