@@ -1,10 +1,9 @@
 import { expect, test } from "vitest";
-import type { RequestRecord } from "#shared/requests/request-record.ts";
-import { openRequests } from "#shared/requests/request-records.ts";
 import { readUsageBy } from "#shared/usage/usage-by-part.ts";
 import { addUsage, noUsage, openUsage, type UsageRow, workMetrics } from "#shared/usage/usage.ts";
 import { lentOnly } from "../harness/found-servers.ts";
 import { BalancedFleet } from "../harness/load/balanced-fleet.ts";
+import { TeamTraffic } from "../harness/load/team-traffic.ts";
 import { Operator } from "../harness/operator.ts";
 import { until } from "../harness/until.ts";
 import { lane } from "./lane.ts";
@@ -16,19 +15,18 @@ const allDays = { from: "2000-01-01", to: "9999-12-31" };
 const stillMs = 20_000;
 
 test.skipIf(lentOnly("nats", "redis"))(
-  "every way to tell usage apart adds up to one total, which has all that clients received, also after gateways were killed",
+  "every way to tell usage apart adds up to one total, which has all that clients received, and every budget has its part of it, also after gateways were killed",
   { timeout: 300_000 },
   async () => {
     const machines = { attic: ["scripted"], cellar: ["scripted"] };
     await using fleet = await BalancedFleet.start({ gateways: 2, machines });
     await using operator = await Operator.on({ redisUrl: fleet.redis.url });
-    const entry = { at: 0, action: "price_set", name: "scripted", price: "scripted", by: "test" } as const;
-    const price = { name: "scripted", version: 1, input: 200_000, output: 600_001, createdAt: 0, changedAt: 0 };
-    await operator.store.prices.write(price, entry);
+    const traffic = await TeamTraffic.of(operator);
     const load = fleet.load({
       wish: (index) => ({ tokens: 20 + (index % 80), delayMs: 5 + (index % 10), streamed: index % 4 > 0 }),
       pace: { atOnce: 16 },
       afterRefusalMs: 50,
+      ask: traffic.ask,
     });
     for (let kill = 0; kill < kills; kill += 1) {
       const before = load.ledger.settled;
@@ -52,11 +50,11 @@ test.skipIf(lentOnly("nats", "redis"))(
     // Those of the last second of a killed gateway are in no machine's row.
     expect(sumOf(ofMachines).completionTokens).toBeGreaterThan(total.completionTokens * 0.7);
     expect(total.completionTokens).toBeGreaterThanOrEqual(tokensServed);
-    const records: RequestRecord[] = [];
-    await openRequests(operator.store.state).visit({}, (record) => void records.push(record));
-    const sum = (of: (record: RequestRecord) => number) => records.reduce((all, record) => all + of(record), 0);
-    expect(sum(({ completionTokens }) => completionTokens)).toBe(total.completionTokens);
-    expect(sum(({ cost = 0 }) => cost)).toBe(total.cost);
+    const { rows, records, spentByRows, spent } = await traffic.sums();
+    expect(records).toEqual(rows);
+    expect(spent).toEqual(spentByRows);
+    expect(Object.keys(rows)).toHaveLength(4 + 2 + 2 + 1);
+    expect(Object.keys(spent)).toHaveLength(4 + 1 + 1 + 1);
     expect(total.cost).toBeGreaterThan(tokensServed * 0.3);
   },
 );

@@ -6,6 +6,7 @@ import { findServers } from "../../harness/find-servers.ts";
 import type { Asked } from "../../harness/load/ask-over-http.ts";
 import { BalancedFleet } from "../../harness/load/balanced-fleet.ts";
 import { Load } from "../../harness/load/load.ts";
+import { differences, TeamTraffic } from "../../harness/load/team-traffic.ts";
 import type { RequestRecord } from "#shared/requests/request-record.ts";
 import { openRequests } from "#shared/requests/request-records.ts";
 import { Operator } from "../../harness/operator.ts";
@@ -14,7 +15,7 @@ import { testPepper } from "../../harness/trunkline-command.ts";
 import { until } from "../../harness/until.ts";
 
 /**
- * Kills gateways by SIGKILL under load and compares the books with what the clients received:
+ * Kills gateways by SIGKILL under load of a team and compares the books with what the clients received, and with each other:
  *
  *   npm run count:kills -- --kills 30              two gateways with NATS and Redis
  *   npm run count:kills -- --kills 30 --embedded   `trunkline up`
@@ -85,12 +86,13 @@ interface Round {
   readonly wasAway: boolean;
 }
 
-async function playRound(site: Site, key: string, round: number): Promise<Round> {
+async function playRound(site: Site, { ask }: TeamTraffic, round: number): Promise<Round> {
   const answers: Asked[] = [];
   // A whole answer that is cut off shows its client nothing to compare.
   const load = new Load({
     baseUrl: site.baseUrl,
-    key,
+    key: "",
+    ask,
     wish: (index) => ({ tokens: 20 + ((index * 7) % 81), delayMs: 5 + (index % 10), streamed: true }),
     pace: { atOnce },
     afterRefusalMs: 50,
@@ -107,16 +109,14 @@ const tokensOf = ({ received }: Asked): number => received.text.split(" ").lengt
 
 await using site = await (values.embedded ? startEmbedded() : startGateways());
 await using operator = await Operator.on(site.place);
-const { token, record: key } = await operator.issue({
-  limits: { concurrency: 1_000, tokensPerMinute: 100_000_000, budget: { tokens: 100_000_000_000, per: "month" } },
-});
+const traffic = await TeamTraffic.of(operator);
 const rounds: Round[] = [];
-for (let round = 0; round < kills; round += 1) rounds.push(await playRound(site, token.reveal(), round));
-const { usage: booked } = await operator.stillUsage(site.stillMs, key.id);
+for (let round = 0; round < kills; round += 1) rounds.push(await playRound(site, traffic, round));
+const { usage: booked } = await operator.stillUsage(site.stillMs);
 
 const records = new Map<string, RequestRecord[]>();
 const take = (record: RequestRecord): void => void records.getOrInsertComputed(record.id, () => []).push(record);
-await openRequests(operator.store.state).visit({ keyIds: [key.id] }, take);
+await openRequests(operator.store.state).visit({}, take);
 const sum = {
   killedAway: 0,
   finished: 0,
@@ -153,4 +153,9 @@ for (const { answers, wasAway } of rounds) {
 const all = [...records.values()].flat();
 const recorded = { requests: all.length, tokens: all.reduce((tokens, each) => tokens + each.completionTokens, 0) };
 const twice = [...records.values()].filter(({ length }) => length > 1).length;
-console.log(JSON.stringify({ kills, ...sum, twice, recorded, booked }, undefined, 2));
+const sums = await traffic.sums();
+const unequal = [
+  [sums.rows, sums.records],
+  [sums.spentByRows, sums.spent],
+].flatMap(([one, other]) => differences(one, other));
+console.log(JSON.stringify({ kills, ...sum, twice, recorded, booked, unequal }, undefined, 2));
