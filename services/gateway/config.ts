@@ -46,7 +46,7 @@ const imageHosts = hostList(
 
 /** Names of hosts, also of this network, and addresses. */
 const alertHosts = hostList(
-  (names) => names.every((name) => /^(?:\*|(?:\*\.)?[\w-]+(?:\.[\w-]+)*|[0-9a-f:]+)$/.test(name)),
+  (names) => names.every((name) => isIPv6(name) || /^(?:\*|(?:\*\.)?[\w-]+(?:\.[\w-]+)*)$/.test(name)),
   "must be names of hosts such as ntfy.lan or *.example.com, or addresses, with commas between, or * for any",
 );
 

@@ -9,6 +9,7 @@ import type { AlertFormat } from "#shared/alerts/alert-formats.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import { type AlertRecord, sealAlert } from "#shared/records/alert-record.ts";
 import { alertAnswerBytesMax, alertCallMs, AlertSender } from "../../services/gateway/alerts/alert-sender.ts";
+import { gatewayConfig } from "../../services/gateway/config.ts";
 import { TurnableClock } from "../harness/turnable-clock.ts";
 import { until } from "../harness/until.ts";
 import { peppers } from "../unit/gateway/keys/keys-of-a-test.ts";
@@ -199,6 +200,17 @@ test("an answer of 10 MB is read up to 64 KB, and its status counts", async () =
   expect(await send()).toBe(200);
   expect(written).toBeLessThan(10_485_760 / 2);
   expect(alertAnswerBytesMax).toBe(65_536);
+});
+
+test.each([
+  ["ntfy, *.LAN,10.0.0.5,fd00::5", ["ntfy", "*.lan", "10.0.0.5", "fd00::5"]],
+  ["http://ntfy", undefined],
+  ["ntfy:80", undefined],
+  ["*lan", undefined],
+])("the setting TRUNKLINE_ALERT_HOSTS takes names and addresses without a port: %s", (hosts, read) => {
+  const config = () => gatewayConfig({ TRUNKLINE_ALERT_HOSTS: hosts }).alertHosts;
+  if (read === undefined) expect(config).toThrow("TRUNKLINE_ALERT_HOSTS must be names of hosts");
+  else expect(config()).toEqual(read);
 });
 
 describe("the address of a target", () => {

@@ -5,7 +5,7 @@ import { type AlertFormat, alertFormats } from "#shared/alerts/alert-formats.ts"
 import type { ShownAlert } from "#shared/records/alert-record.ts";
 import { type ApiFault, change, faultOf, useAnswer } from "../admin-api.ts";
 import { Confirm, Dialog, WindowButton } from "../dialogs.tsx";
-import { ActionForm, Check, Choice, fieldsOf, TextField } from "../forms.tsx";
+import { ActionForm, Button, Check, Choice, fieldsOf, TextField } from "../forms.tsx";
 import { CopyText, FaultNotice, Notice } from "../parts.tsx";
 import type { Column } from "../table.tsx";
 import { Badges, Name, None, Time } from "../values.tsx";
@@ -48,14 +48,12 @@ export function Alerts() {
 }
 
 function AlertActions({ alert }: Pick<ShownAlert, "alert">) {
+  // It is not in the address, since a link must not call anybody.
+  const [isTested, setTested] = useState(false);
   return (
     <div class="actions">
-      <WindowButton
-        text="Test"
-        name="test"
-        value={alert}
-        window={(close) => <TestDialog alert={alert} onClose={close} />}
-      />
+      <Button text="Test" onDo={() => setTested(true)} opens />
+      {isTested && <TestDialog alert={alert} onClose={() => setTested(false)} />}
       <Confirm
         action="Remove"
         object={alert}
