@@ -174,9 +174,15 @@ export function followRequest(exchange: Exchange, dependencies: FollowParts): vo
   const query = url.indexOf("?");
   const path = query === -1 ? url : url.slice(0, query);
   const faultShape = faultShapeOf(path, headers, dependencies.faultShapes);
-  const trace = dependencies.beginTrace(exchange);
-  const unknown = { key: undefined, faultCode: undefined, reason: undefined, reporter: undefined };
-  request.state = { ...unknown, path, faultShape, trace };
+  request.state = {
+    key: undefined,
+    faultCode: undefined,
+    reason: undefined,
+    reporter: undefined,
+    path,
+    faultShape,
+    trace: dependencies.beginTrace(exchange),
+  };
   reply.header("x-request-id", request.id);
   if (faultShape?.idHeader !== undefined) reply.header(faultShape.idHeader, request.id);
   dependencies.meter?.requestBegan();

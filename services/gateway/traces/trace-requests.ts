@@ -57,12 +57,15 @@ type PastStep = readonly [name: string, fromMs: number, toMs: number];
 class TracedRequest implements RequestTrace {
   readonly #exchange: Exchange;
   readonly #parts: TraceParts & { readonly follows: () => boolean };
+  /** The time of day at which the monotonic clock was zero, the same for all spans of the request. */
+  readonly #zeroMs: number;
   #span: Span | undefined;
   #takenAtMs: number | undefined;
 
   constructor(exchange: Exchange, parts: TraceParts & { readonly follows: () => boolean }) {
     this.#exchange = exchange;
     this.#parts = parts;
+    this.#zeroMs = parts.clock.wall() - parts.clock.now();
   }
 
   get id(): string | undefined {
@@ -163,8 +166,7 @@ class TracedRequest implements RequestTrace {
 
   /** Returns the time of day of a time of the monotonic clock. */
   #timeAt(atMs: number): HrTime {
-    const { clock } = this.#parts;
-    const ms = clock.wall() - clock.now() + atMs;
+    const ms = this.#zeroMs + atMs;
     return [Math.floor(ms / 1_000), Math.floor((ms % 1_000) * 1e6)];
   }
 }
