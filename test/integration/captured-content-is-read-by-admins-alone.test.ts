@@ -93,7 +93,7 @@ test("the content of a request has reasoning, tool calls and the types of files,
   });
   expect(await contentOf(idOf(shown))).toMatchObject({
     cut: false,
-    prompt: { messages: [{ content: [{ image_url: { url: "image/png, 2000024 characters" } }, content[1]] }] },
+    prompt: { messages: [{ content: [{ image_url: { url: "image/png, 2000022 characters" } }, content[1]] }] },
   });
   const plain = await (await gateway.issue()).endpoint.post("/chat/completions", says("tokens=1"));
   expect([plain.status, plain.headers.get("x-trunkline-captured")]).toEqual([200, null]);

@@ -12,9 +12,11 @@ export const capturingBytesMax = 64 * capturedBytesMax;
 const lookedAtMax = 16 * capturedBytesMax;
 /** Parts of an answer: one of each kind for each choice, and the tool calls. */
 const partsMax = 1_000;
+/** Characters of a part that may be in pieces as they came. A piece of one token takes 14 times its length. */
+const looseMax = 1_024;
 
-/** A file in a body of JSON: a data URL. Where the body is looked at no further it has no end. */
-const dataUrl = /(?<!\\)"data:([\w.+/-]+);base64,[\w+/=]*(?:"|$)/g;
+/** An image in a body of JSON, where no text of a person can stand. Where the body is looked at no further it has no end. */
+const dataUrl = /(?<!\\)"url":"data:(image\/[\w.+-]+)[;,][^"\\]*(?:"|$)/gi;
 /** Images come as JSON with their bytes, which are not kept. */
 const askedImages = '{"path":"/v1/images/';
 
@@ -24,9 +26,11 @@ export class RequestContent {
   /** The body of the job as JSON, or its beginning; undefined until it is read. */
   #prompt: string | undefined;
   #promptIsCut = false;
-  readonly #parts = new Map<string, CapturedPart>();
+  /** `loose` is the end of a text that is in pieces. */
+  readonly #parts = new Map<string, CapturedPart & { loose: string }>();
   readonly #room: { heldBytes: number };
   #heldBytes = 0;
+  #promptBytes = 0;
 
   /** `room` is the memory that the content of all requests under way takes. */
   constructor(room: { heldBytes: number }) {
@@ -40,8 +44,9 @@ export class RequestContent {
     // The head of a media job stands behind its length, before the bytes of its files.
     const json = asked.kind === "media" ? body.subarray(4, 4 + body.readUInt32LE()) : body;
     this.isCut = json === body && byteLength > lookedAtMax;
-    const named = json.toString().replace(dataUrl, (url, type) => `"${type}, ${url.length} characters"`);
+    const named = json.toString().replace(dataUrl, (url, type) => `"url":"${type}, ${url.length - 8} characters"`);
     this.#prompt = this.#keep(named, promptBytesMax);
+    this.#promptBytes = this.#heldBytes;
     this.#promptIsCut = this.isCut;
     return asked;
   }
@@ -49,6 +54,8 @@ export class RequestContent {
   /** Begins the answer; anew where another machine gives all of it. */
   begins(): void {
     this.#parts.clear();
+    this.isCut = this.#promptIsCut;
+    this.#release(this.#heldBytes - this.#promptBytes);
   }
 
   /** Takes pieces of the answer. */
@@ -58,8 +65,13 @@ export class RequestContent {
       this.isCut ||= this.#parts.size > partsMax;
       if (kind === undefined || this.#parts.size > partsMax || this.#prompt?.startsWith(askedImages)) continue;
       const { choice = 0, index = 0 }: { choice?: number | undefined; index?: number; kind: string } = event;
-      const part = this.#parts.getOrInsertComputed(`${choice} ${kind} ${index}`, () => ({ kind, choice, text: "" }));
-      part.text += this.#keep(text, capturedBytesMax);
+      const part = this.#parts.getOrInsertComputed(`${choice} ${kind} ${index}`, () => {
+        return { kind, choice, text: "", loose: "" };
+      });
+      part.loose += this.#keep(text, capturedBytesMax);
+      if (part.loose.length < looseMax) continue;
+      part.text += Buffer.from(part.loose).toString();
+      part.loose = "";
     }
   }
 
@@ -67,12 +79,18 @@ export class RequestContent {
   json(): string | undefined {
     if (this.#prompt === undefined) return undefined;
     const prompt = this.#promptIsCut ? JSON.stringify(this.#prompt) : this.#prompt;
-    return `{"prompt":${prompt},"answer":${JSON.stringify([...this.#parts.values()])},"cut":${this.isCut}}`;
+    const answer = [...this.#parts.values()].map(({ loose, ...part }) => ({ ...part, text: part.text + loose }));
+    return `{"prompt":${prompt},"answer":${JSON.stringify(answer)},"cut":${this.isCut}}`;
   }
 
   /** Gives back the memory of the content. */
   end(): void {
-    this.#room.heldBytes -= this.#heldBytes;
+    this.#release(this.#heldBytes);
+  }
+
+  #release(bytes: number): void {
+    this.#heldBytes -= bytes;
+    this.#room.heldBytes -= bytes;
   }
 
   /** Takes a text, or the beginning that there is room for. */
