@@ -14,7 +14,9 @@ const headers = commaList
   )
   .transform((all) =>
     all.map((each): readonly string[] => [each.replace(/=.*/, ""), unescape(each.replace(/^[^=]*=/, ""))]),
-  );
+  )
+  // An error about any other value would have it in its text.
+  .refine((all) => all.every(([, value = ""]) => /^[ -~]+$/.test(value)), "must have values of printable ASCII");
 
 const webUrl = z.url({ protocol: /^https?$/, error: "must be an http or https URL" });
 const hasNoUser = (text: string): boolean => !/^[a-z]+:\/\/[^/]*@|[?#]/.test(text);

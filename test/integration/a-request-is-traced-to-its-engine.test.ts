@@ -204,6 +204,7 @@ test.each([
   ["OTEL_EXPORTER_OTLP_ENDPOINT", "ftp://collector.example", "must be an http or https URL"],
   ["OTEL_EXPORTER_OTLP_ENDPOINT", "http://user:word@collector.example", "OTEL_EXPORTER_OTLP_HEADERS"],
   ["OTEL_EXPORTER_OTLP_HEADERS", "a token", "must be headers such as"],
+  ["OTEL_EXPORTER_OTLP_HEADERS", "api-key=a%0Ab", "must have values of printable ASCII"],
   ["OTEL_TRACES_SAMPLER", "sometimes", "must be one of always_on"],
   ["OTEL_TRACES_SAMPLER_ARG", "10", "from 0 to 1"],
   ["TRUNKLINE_TRACE_URL", "https://traces.example/", "must have {trace}"],
