@@ -25,7 +25,7 @@ const call: AlarmCall = {
     kind: "machine-away",
     subject: "attic",
     beganAt,
-    text: "The machine attic <b> & @everyone is away.",
+    text: "The machine attic <b> [c](d) & @everyone is away.",
   },
   at: beganAt + 120_000,
 };
@@ -127,15 +127,22 @@ test.each<[AlertFormat, object, unknown]>([
   [
     "slack",
     { "content-type": "application/json" },
-    { text: "Trunkline: The machine attic &lt;b&gt; &amp; @everyone is away." },
+    { text: "Trunkline: The machine attic &lt;b&gt; [c](d) &amp; @everyone is away." },
   ],
   [
     "discord",
     { "content-type": "application/json" },
-    { content: "Trunkline: The machine attic <b> & @everyone is away.", allowed_mentions: { parse: [] } },
+    {
+      content: "Trunkline: The machine attic \\<b\\> \\[c\\]\\(d\\) & @everyone is away.",
+      allowed_mentions: { parse: [] },
+    },
   ],
-  ["ntfy", { title: "Trunkline: machine-away", priority: "high" }, "The machine attic <b> & @everyone is away."],
-  ["plain", { "content-type": "text/plain; charset=utf-8" }, "Trunkline: The machine attic <b> & @everyone is away."],
+  ["ntfy", { title: "Trunkline: machine-away", priority: "high" }, "The machine attic <b> [c](d) & @everyone is away."],
+  [
+    "plain",
+    { "content-type": "text/plain; charset=utf-8" },
+    "Trunkline: The machine attic <b> [c](d) & @everyone is away.",
+  ],
 ])(
   "a call in the format %s is as that service reads it, mentions nobody and has no signature",
   async (format, headers, body) => {

@@ -3,8 +3,8 @@ import type { AlarmCall } from "#shared/alerts/alarm.ts";
 import type { AlertFormat } from "#shared/alerts/alert-formats.ts";
 import { isoTime } from "#shared/process/clock.ts";
 
-/** Discord takes 2,000 characters. */
-const textCharactersMax = 1_900;
+/** Discord takes 2,000 characters, which an escape may double. */
+const textCharactersMax = 1_000;
 
 const json = { "content-type": "application/json" } as const;
 const plain = { "content-type": "text/plain; charset=utf-8" } as const;
@@ -29,8 +29,11 @@ export function alertMessage(format: AlertFormat, call: AlarmCall, signing: Sign
       const escaped = line.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
       return { headers: json, body: JSON.stringify({ text: escaped }) };
     }
-    case "discord":
-      return { headers: json, body: JSON.stringify({ content: line, allowed_mentions: { parse: [] } }) };
+    case "discord": {
+      // Discord would make a link of `[name](address)`.
+      const content = line.replace(/[\\`*_~|#<>[\]()]/g, "\\$&");
+      return { headers: json, body: JSON.stringify({ content, allowed_mentions: { parse: [] } }) };
+    }
     case "ntfy":
       return { headers: { ...plain, title, priority: call.state === "began" ? "high" : "default" }, body: text };
     case "plain":
