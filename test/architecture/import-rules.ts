@@ -395,7 +395,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/gateway": 2_010,
   "services/gateway/alerts": 730,
   "services/gateway/apis": 7_030,
-  "services/gateway/capture": 210,
+  "services/gateway/capture": 230,
   "services/gateway/chats": 990,
   "services/gateway/fleet": 1_330,
   "services/gateway/http": 2_650,
