@@ -73,7 +73,7 @@ export function termSchema(row: TermRow): z.ZodType {
   if (row.kind === "mark") return z.literal(!row.usual);
   if (row.kind === "machines") return boundMachines;
   if (row.kind === "money") return moneyBudget;
-  if (row.kind === "choice") return z.enum(row.choices ?? []);
+  if (row.kind === "choice") return z.enum(row.choices ?? [], `must be one of ${row.choices?.join(", ")}`);
   return row.kind === "budget"
     ? tokenBudget
     : z

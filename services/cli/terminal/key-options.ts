@@ -1,8 +1,8 @@
 import { Argument, Option } from "commander";
 import { commaList } from "#shared/process/config.ts";
-import { z } from "zod";
+import type { z } from "zod";
 import { type GivenTerms, termRows } from "#shared/admin/key-terms.ts";
-import { boundMachines, keyName, scopes } from "#shared/records/key-record.ts";
+import { boundMachines, keyName, scopes, termSchema } from "#shared/records/key-record.ts";
 import { keyId, type KeyId, parseKeyToken } from "#shared/keys/key-token.ts";
 import { defaultTtlMs } from "#shared/records/issue-key.ts";
 import { formatDuration } from "#shared/process/quantities.ts";
@@ -77,7 +77,7 @@ export function termOptions(isChange: boolean, rows = termRows, { begin, whose }
       count: ["<count>", countWithin(row)] as const,
       budget: ["<tokens>", writtenBudget] as const,
       money: ["<amount>", writtenSpend] as const,
-      choice: ["<one>", z.enum(row.choices ?? [])] as const,
+      choice: ["<one>", termSchema(row)] as const,
     }[kind];
     const form = kind === "machines" ? ", with commas between" : example ? `, such as ${example}` : "";
     const unset = without === "none" || without === "any" ? without : `none for ${without}`;

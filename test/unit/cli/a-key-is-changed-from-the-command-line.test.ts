@@ -162,7 +162,7 @@ test("an app's key says where its requests name the end user, and the terms of e
   expect(await json("change", id, "--end-users", "field")).toMatchObject({ ...terms, end_users: "field" });
   await expect(keys("change", id, "--end-users", "none")).rejects.toThrow("'per_user_rpm' needs 'end_users'");
   await expect(issue("--per-user-budget", "50k/day")).rejects.toThrow("'per_user_budget' needs 'end_users'");
-  await expect(issue("--end-users", "cookie")).rejects.toThrow(/--end-users.*"header"\|"field"/);
+  await expect(issue("--end-users", "cookie")).rejects.toThrow(/--end-users.* must be one of header, field/);
   const gone = await json("change", id, "--end-users", "none", "--per-user-rpm", "none", "--per-user-budget", "none");
   expect(gone).not.toMatchObject({ end_users: expect.anything() });
 });
