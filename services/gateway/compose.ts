@@ -27,6 +27,8 @@ import type { ChangedRecords } from "./fleet/changed-records.ts";
 import { followPresence } from "./fleet/follow-presence.ts";
 import { MachineRecords } from "./fleet/machine-records.ts";
 import { PriceRecords } from "./fleet/price-records.ts";
+import { NamedRecords } from "./people/named-records.ts";
+import { certificatesOf } from "./operations/site-view.ts";
 import { Standings } from "./people/standings.ts";
 import { RouteRecords } from "./fleet/route-records.ts";
 import { watchSecondConnections } from "./fleet/second-connections.ts";
@@ -47,6 +49,7 @@ import { noteSite } from "./tunnels/pair-machines.ts";
 import { probeStreams, refuseMachines, servePackage } from "./tunnels/routes-before-pairing.ts";
 import { type BrokerFor, openTunnels } from "./compose-tunnels.ts";
 import { EndUserBooks } from "./people/end-users.ts";
+import { openAlerts } from "./compose-alerts.ts";
 import { openFleet } from "./compose-fleet.ts";
 import { openMembers } from "./compose-members.ts";
 import { openOperations } from "./compose-operations.ts";
@@ -106,7 +109,15 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   const running = new RunningRequests();
   const standings = new Standings({ store, running, memberMs: config.memberMs, clock, log });
   await standings.load();
-  const followed = { machine: records.follow, route: modelRoutes.follow, price: prices.follow, ...standings.followed };
+  const alertTargets = new NamedRecords({ store: store.alerts, of: "alert targets", log });
+  await alertTargets.load();
+  const followed = {
+    machine: records.follow,
+    route: modelRoutes.follow,
+    price: prices.follow,
+    alert: alertTargets.follow,
+    ...standings.followed,
+  };
   const access = { ...(await openAccess(parts, followed, running)), standings };
   const { watch, knownKeys } = access;
   const limited = openLimits(store.state, { gateway: noted, clock, log, kept: config.keptRequests });
@@ -281,6 +292,24 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
     isProxied,
     takesMachines,
     gateway: noted,
+  });
+  // It stops first, so that the other gateways have its goodbye before it drains.
+  openAlerts({
+    ...fleet,
+    config,
+    store,
+    broker,
+    records,
+    standings,
+    history,
+    certificates: () => certificatesOf({ config, publicTls: tls, tls: operationsTls }),
+    targets: alertTargets,
+    sender: alertSender,
+    gateway,
+    lifecycle,
+    timing,
+    clock,
+    log,
   });
   log.info({ baseUrl, operationsUrl, publicUrl }, "gateway listens");
   const unreached = unreachedUrl(publicUrl, { host, port });

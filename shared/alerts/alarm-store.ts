@@ -19,15 +19,22 @@ export interface KeptAlarm extends Alarm {
   readonly calls: Readonly<Record<string, PlannedCall>>;
 }
 
+/** A gateway that was there when the site was judged. */
+export interface KnownGateway {
+  readonly name: string;
+  readonly seenAt: number;
+  readonly awayAt?: number | undefined;
+  /** Set once it has said goodbye. */
+  readonly left?: true | undefined;
+}
+
 /** The alarms of a site, and what has to be remembered to find their beginning and end. Times are milliseconds since 1970. */
 export interface AlarmState {
   /** When a gateway last judged the site. */
   readonly judgedAt: number;
   readonly alarms: readonly KeptAlarm[];
-  /** The gateways of the site by the tokens of their boots. `left`: it said goodbye. */
-  readonly gateways: Readonly<
-    Record<string, { readonly name: string; readonly awayAt?: number; readonly left?: true }>
-  >;
+  /** The gateways of the site by the tokens of their boots. */
+  readonly gateways: Readonly<Record<string, KnownGateway>>;
 }
 
 const noAlarms: AlarmState = { judgedAt: 0, alarms: [], gateways: {} };

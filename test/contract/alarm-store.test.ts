@@ -36,7 +36,10 @@ describe.each([
     const names = Array.from({ length: 12 }, (_each, at) => `gateway-${at}`);
     await Promise.all(
       names.map((name, at) =>
-        (at % 2 ? one : other).change((state) => ({ ...state, gateways: { ...state.gateways, [name]: { name } } })),
+        (at % 2 ? one : other).change((state) => ({
+          ...state,
+          gateways: { ...state.gateways, [name]: { name, seenAt: 1 } },
+        })),
       ),
     );
     expect(Object.keys((await other.read()).gateways).toSorted()).toEqual(names.toSorted());

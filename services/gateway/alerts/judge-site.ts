@@ -1,5 +1,5 @@
 /** Decides what is wrong with a site. Pure. Times are milliseconds since 1970. */
-import type { AlarmState } from "#shared/alerts/alarm-store.ts";
+import type { AlarmState, KnownGateway } from "#shared/alerts/alarm-store.ts";
 import { faultEntry, isFaultCode } from "#shared/fault/fault.ts";
 import type { Row } from "#shared/history/sums.ts";
 import { moneyText } from "#shared/money/money.ts";
@@ -106,22 +106,26 @@ export function endingCertificates(all: readonly ShownCertificate[], nowMs: numb
 /** A gateway notes that it is there every few seconds. */
 const notedForMs = 7_000;
 
-/** Returns the gateways that are there, and those that are away without a goodbye, until one has started since or a day has passed. */
+/** Returns the gateways that are there, and those that are away without a goodbye, until one has come in its place or a day has passed. */
 export function followGateways(
   { gateways: known, judgedAt }: AlarmState,
   there: readonly SiteGateway[],
   nowMs: number,
 ): AlarmState["gateways"] {
-  const noted = there.map(({ token, name, notedAt = nowMs }) => {
-    if (known[token]?.left) return [token, { name, left: true }] as const;
-    return [token, nowMs - notedAt < notedForMs ? { name } : { name, awayAt: notedAt }] as const;
-  });
-  const gone = Object.entries(known).flatMap(([token, { name, left, awayAt = judgedAt }]) =>
-    left || there.some((each) => each.token === token) ? [] : [[token, { name, awayAt }] as const],
+  const followed: Record<string, KnownGateway> = {};
+  for (const { token, name, notedAt = nowMs } of there) {
+    const { seenAt = nowMs, left } = known[token] ?? {};
+    const isAway = !left && nowMs - notedAt >= notedForMs;
+    followed[token] = { name, seenAt, ...(left && { left }), ...(isAway && { awayAt: notedAt }) };
+  }
+  for (const [token, each] of Object.entries(known))
+    if (!each.left && followed[token] === undefined) followed[token] = { awayAt: judgedAt, ...each };
+  const isReplaced = ({ seenAt, awayAt = Infinity }: KnownGateway): boolean =>
+    there.some(({ token, startedAt = 0 }) => startedAt > awayAt && (followed[token]?.seenAt ?? 0) > seenAt);
+  const kept = Object.entries(followed).filter(
+    ([, each]) => nowMs - (each.awayAt ?? nowMs) < dayMs && !isReplaced(each),
   );
-  const isKept = (awayAt: number): boolean =>
-    nowMs - awayAt < dayMs && !there.some(({ startedAt = 0 }) => startedAt > awayAt);
-  return Object.fromEntries([...noted, ...gone].filter(([, each]) => !("awayAt" in each) || isKept(each.awayAt)));
+  return Object.fromEntries(kept);
 }
 
 export function awayGateways(gateways: AlarmState["gateways"], heardSinceMs: number): readonly Condition[] {

@@ -9,7 +9,7 @@ import { followGateways } from "./judge-site.ts";
 import { alarmsMax, attemptsMax, type DueCall, noteSent, planCalls } from "./plan-calls.ts";
 import { readConditions, type WatchedSite } from "./read-conditions.ts";
 
-interface WatchParts extends WatchedSite {
+export interface WatchParts extends WatchedSite {
   readonly targets: { all(): readonly AlertRecord[] };
   readonly sender: { send(target: AlertRecord, call: AlarmCall, signal: AbortSignal): Promise<unknown> };
   readonly alarms: AlarmStore;
@@ -43,9 +43,10 @@ export class SiteWatch {
     this.#parts = parts;
   }
 
-  /** Begins a round, unless one is under way. */
+  /** Begins a round, unless one is under way or nobody is to be called. */
   look(): void {
-    const { clock, timing, log } = this.#parts;
+    const { targets, clock, timing, log } = this.#parts;
+    if (targets.all().length === 0) return;
     const nowMs = clock.now();
     // A process that stood still has heard nobody meanwhile.
     if (nowMs - this.#lookedAtMs > 3 * timing.alertIntervalMs) this.#sinceMs = undefined;
@@ -64,7 +65,7 @@ export class SiteWatch {
     const { alarms, store, gateway } = this.#parts;
     await untilAborted(deadline, this.#round ?? Promise.resolve()).catch(() => undefined);
     if (store.state.kind === "sqlite") return;
-    const own = { [gateway]: { name: gateway, left: true } } as const;
+    const own = { [gateway]: { name: gateway, seenAt: 0, left: true } } as const;
     await alarms.change((state) => ({ ...state, gateways: { ...state.gateways, ...own } }));
   }
 

@@ -160,8 +160,12 @@ export function openMeters({ exposition, machineLabels: labels, fleet, ...measur
     traceSpansSent: "Spans that the collector of traces took.",
     traceSpansDropped: "Spans that the collector never gets, since it is away, slow or refuses them.",
   });
+  const { alertCalls } = exposition.counters(["kind", "outcome"], {
+    alertCalls: "Calls of alert targets, by the kind of the alarm; the outcome is sent or failed.",
+  });
   return {
     exposition,
+    alertCalled: (kind: string, outcome: "sent" | "failed"): void => alertCalls.inc({ kind, outcome }),
     requests,
     answers,
     traces: {

@@ -26,7 +26,7 @@ export interface SiteParts {
 
 /** Shows operators the gateways of the site, and how this one is configured. A viewer sees no settings. */
 export async function viewSite(role: SessionRole, parts: SiteParts): Promise<SiteStatus> {
-  const { config, store, gateway, loads, sharing, check, publicTls, tls } = parts;
+  const { config, store, gateway, loads, sharing, check } = parts;
   const [gateways, backedUpAt, { reasons }] = await Promise.all([
     store.keys.gateways(),
     lastBackup(store.state),
@@ -44,16 +44,21 @@ export async function viewSite(role: SessionRole, parts: SiteParts): Promise<Sit
     store: store.place,
     broker: config.natsUrl === undefined ? "in this process" : readNatsUrl(config.natsUrl).servers.join(", "),
     problems: [...reasons],
-    certificates: [
-      ...certificateOf("TRUNKLINE_TLS_CERT", publicTls?.cert),
-      ...certificateOf("TRUNKLINE_OPERATIONS_TLS_CERT", tls?.cert),
-      ...certificateOf("TRUNKLINE_NATS_CERT", config.natsCert),
-      ...certificateOf("TRUNKLINE_NATS_CA", config.natsCa),
-    ],
+    certificates: certificatesOf(parts),
     backed_up_at: backedUpAt === undefined ? null : isoTime(backedUpAt),
     trace_url: config.traceUrl ?? null,
     settings: role === "viewer" ? null : [...config.shownSettings],
   };
+}
+
+/** Returns the certificates that this gateway has. */
+export function certificatesOf({ config, publicTls, tls }: Pick<SiteParts, "config" | "publicTls" | "tls">) {
+  return [
+    ...certificateOf("TRUNKLINE_TLS_CERT", publicTls?.cert),
+    ...certificateOf("TRUNKLINE_OPERATIONS_TLS_CERT", tls?.cert),
+    ...certificateOf("TRUNKLINE_NATS_CERT", config.natsCert),
+    ...certificateOf("TRUNKLINE_NATS_CA", config.natsCa),
+  ];
 }
 
 /** Returns the certificate in PEM form, or in a file of this name. Empty for one that cannot be read. */

@@ -106,7 +106,7 @@ test("a gateway that stops noting itself without a goodbye is away until another
   const known = followGateways(state, three, nowMs);
   expect(Object.keys(known)).toEqual(["a", "b", "c"]);
   // Of these, a goes on, b is killed, and c stops.
-  const stopped = { ...state, gateways: { ...known, c: { name: "c", left: true as const } } };
+  const stopped = { ...state, gateways: { ...known, c: { name: "c", seenAt: nowMs, left: true as const } } };
   const soon = followGateways(stopped, [gateway("a", nowMs + 10_000), gateway("b", nowMs)], nowMs + 10_000);
   expect(awayGateways(soon, nowMs + 2_000)).toMatchObject([{ subject: "b", since: nowMs + 2_000 }]);
   expect(awayGateways(soon, 0)).toMatchObject([{ subject: "b", since: nowMs }]);
@@ -116,6 +116,8 @@ test("a gateway that stops noting itself without a goodbye is away until another
   expect(after([gateway("a", nowMs + 40_000)], 40_000)).toEqual(["b"]);
   expect(after([gateway("a", nowMs + 40_000), gateway("d", nowMs + 40_000, nowMs + 3_000)], 40_000)).toEqual([]);
   expect(after([gateway("a", nowMs + dayMs)], dayMs)).toEqual([]);
+  // A gateway that had started just before the other one was killed stands for none.
+  expect(after([gateway("a", nowMs + 40_000, nowMs + 1_000)], 40_000)).toEqual(["b"]);
   // A gateway that nobody saw in its last seconds was there when the site was judged last.
   expect(
     awayGateways(followGateways({ ...state, gateways: known }, [gateway("a", nowMs + 90_000)], nowMs + 90_000), 0),
