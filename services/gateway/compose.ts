@@ -120,7 +120,8 @@ export async function startGateway(parts: GatewayParts): Promise<RunningGateway>
   };
   const access = { ...(await openAccess(parts, followed, running)), standings };
   const { watch, knownKeys } = access;
-  const limited = openLimits(store.state, { gateway: noted, clock, log, kept: config.keptRequests });
+  const tellMachines = (): void => fleet.jobs.tellCounts();
+  const limited = openLimits(store.state, { gateway: noted, clock, log, kept: config.keptRequests, tellMachines });
   lifecycle.onStop("settlements", () => limited.settlements.stop(AbortSignal.timeout(settleAtStopMs)));
   const history = new HistoryWriter({ history: openHistory(store.state), gateway, clock, log });
   lifecycle.onStop("history", () => history.stop(AbortSignal.timeout(settleAtStopMs)));

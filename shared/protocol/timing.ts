@@ -56,8 +56,6 @@ export function timingAt(scale: number, chosen: ChosenWaits = {}) {
     cancelRememberMs: 10_000 * scale,
     /** Interval of the leases that a gateway sends to each machine that holds its jobs. */
     leaseIntervalMs: 1_000 * scale,
-    /** Interval at which a gateway tells machines how far it counts resumable answers. */
-    countsIntervalMs: 100 * scale,
     /**
      * A gateway counts as gone after this long without a lease, or with beats that found no subscriber. Its jobs then
      * end.

@@ -438,7 +438,13 @@ describe("limits of several gateways in Redis", () => {
     const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
     const { limits, settlements } = openLimits(
       { kind: "redis", redis },
-      { gateway: newToken(), clock: systemClock, kept: keptRequestsDefault, log: log as never },
+      {
+        gateway: newToken(),
+        clock: systemClock,
+        kept: keptRequestsDefault,
+        tellMachines: () => undefined,
+        log: log as never,
+      },
     );
     onTestFinished(() => settlements.stop(AbortSignal.timeout(1_000)));
     const demand = demandOf({ concurrency: 10, budget: { tokens: 1_000_000, per: "day" } });

@@ -61,7 +61,6 @@ export class OpenJobs {
     this.#timers = [
       clock.every(timing.acceptWaitMs / ticksPerAcceptWait, () => this.#tick()),
       clock.every(timing.leaseIntervalMs, () => this.#teller.giveLeases(this.#byMachine)),
-      clock.every(timing.countsIntervalMs, () => this.#teller.tellCounts(this.#byMachine)),
     ];
   }
 
@@ -131,13 +130,18 @@ export class OpenJobs {
     }
   }
 
+  /** Tells machines up to which tokens resumable answers are counted here, as often as the book is told of them. */
+  tellCounts(): void {
+    this.#teller.tellCounts(this.#byMachine);
+  }
+
   /**
    * Cancels all open jobs with this fault, because the deadline of a shutdown has passed. Answers that can be resumed go on
    * at their machines.
    */
   cancelAll(fault: Fault): void {
     this.#isStopping = true;
-    this.#teller.tellCounts(this.#byMachine);
+    this.tellCounts();
     for (const { follower, isResumable } of this.#followers.values()) {
       if (isResumable) follower.fail(fault);
       else follower.cancel(fault);

@@ -29,6 +29,7 @@ interface LimitsOptions {
   readonly log: Pick<Log, "info" | "warn" | "error">;
   /** How many records of requests the store keeps, and for how long. */
   readonly kept: KeptRequests;
+  readonly tellMachines: () => void;
 }
 
 export interface OpenedLimits {

@@ -28,6 +28,8 @@ interface SettlementsOptions {
   readonly gatherMs?: number;
   /** The most rows that wait while none can be booked. */
   readonly rowsMax?: number;
+  /** Called just before the book is told of requests under way: machines are told the same counts, and a kill parts them never. */
+  readonly tellMachines?: () => void;
 }
 
 type Growing = Growth & Pick<PromiseWithResolvers<Reservation>, "resolve">;
@@ -54,12 +56,11 @@ const othersBackWithin = 3;
  * Tells the book of this gateway's requests. The end of an answer is sent at the end of the turn of the event loop, with all
  * demands of the turn, which find the seat and the budget free. Requests that got none wait a moment and are sent together.
  * A settlement that fails is sent again with its number and counts, and is booked once. Its seats are those of the new attempt.
- *
  * While the book does not answer, new ends are added up, and one attempt a second tries what was sent before. Once it answers, the
  * rest follows. Commands of one connection run in order, so that the book knows what was granted meanwhile before it admits more.
  */
 export class Settlements {
-  readonly #options: Required<Omit<SettlementsOptions, "rowsMax">>;
+  readonly #options: Required<Omit<SettlementsOptions, "rowsMax" | "tellMachines">>;
   readonly #outbox: Outbox;
   readonly #underWay = new Map<string, Reservation>();
   readonly #heartbeats: readonly Timer[];
@@ -76,7 +77,7 @@ export class Settlements {
   #flushed: PromiseWithResolvers<void> | undefined;
   #stopped = false;
 
-  constructor({ rowsMax, ...options }: SettlementsOptions) {
+  constructor({ rowsMax, tellMachines, ...options }: SettlementsOptions) {
     this.#options = { gatherMs: 100, ...options };
     this.#outbox = new Outbox(rowsMax);
     const { clock, log } = options;
@@ -85,6 +86,7 @@ export class Settlements {
       if (!this.#isAway) this.#send(this.#underWay.values());
     });
     const telling = clock.every(runningMs, () => {
+      tellMachines?.();
       const running = this.#isAway ? [] : this.#outbox.usedSoFar();
       const hasMore = running.length > 0 || this.#outbox.hasPartsDue(clock.now());
       if (hasMore && !this.#isAway) this.#send([], running);
@@ -123,12 +125,10 @@ export class Settlements {
     this.#close({ reservation, ran: true, usedTokens: 0, usedMoney: 0 });
   }
 
-  /** Records a request under way until it ends. */
   follow(request: RunningRequest): void {
     this.#outbox.follow(request);
   }
 
-  /** The requests under way. */
   get running(): Iterable<RunningRequest> {
     return this.#outbox.running;
   }
