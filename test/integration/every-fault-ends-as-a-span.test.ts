@@ -167,7 +167,7 @@ test("spans beyond those that may wait for a collector are dropped and counted",
   };
   const queue = new SpanQueue(url, [], { clock, log, meter });
   const tracer = new TracerProvider({ spanProcessors: [queue] }).getTracer("test");
-  for (let span = 0; span < spansWaitingMax + 3; span += 1) tracer.startSpan("a span").end();
+  for (let span = 0; span < spansWaitingMax + 3; span += 1) tracer.startSpan("a request", { kind: 1 }).end();
   expect(dropped).toBe(3);
   await queue.shutdown();
   expect([dropped, sent]).toEqual([spansWaitingMax + 3, 0]);

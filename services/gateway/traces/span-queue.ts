@@ -1,3 +1,4 @@
+import { SpanKind } from "@opentelemetry/api";
 import { ProtobufTraceSerializer } from "@opentelemetry/otlp-transformer";
 import type { ReadableSpan, SpanProcessor } from "@opentelemetry/sdk-trace";
 import { reasonOf } from "#shared/fault/fault.ts";
@@ -6,8 +7,8 @@ import type { Log } from "#shared/process/log.ts";
 
 /** Spans that wait for the collector; the ones after them are dropped. */
 export const spansWaitingMax = 2_048;
-/** Spans of one call to the collector. */
-const spansAtOnce = 512;
+/** Requests whose spans go to the collector in one call. */
+const requestsAtOnce = 128;
 const sendEveryMs = 1_000;
 /** The time of one call to the collector, and the wait after a failed one. */
 const collectorWaitMs = 10_000;
@@ -33,7 +34,10 @@ export class SpanQueue implements SpanProcessor {
   readonly #parts: QueueParts;
   readonly #timer: { cancel(): void };
   readonly #stop = new AbortController();
-  #waiting: ReadableSpan[] = [];
+  #ending: ReadableSpan[] = [];
+  /** The spans of a request each, as bytes: objects that wait would be copied by each collection of garbage. */
+  #waiting: { readonly bytes: Uint8Array; readonly spans: number }[] = [];
+  #spansWaiting = 0;
   #sending: Promise<void> | undefined;
   #failedAtMs = -Infinity;
 
@@ -50,9 +54,17 @@ export class SpanQueue implements SpanProcessor {
 
   onStart(): void {}
 
+  /** The spans of a request end in one turn, its own as the last. */
   onEnd(span: ReadableSpan): void {
-    if (this.#waiting.length < spansWaitingMax) this.#waiting.push(span);
-    else this.#parts.meter.spansDropped(1);
+    this.#ending.push(span);
+    if (span.kind !== SpanKind.SERVER) return;
+    const spans = this.#ending.length;
+    const isWithin = this.#spansWaiting + spans <= spansWaitingMax;
+    const bytes = isWithin ? ProtobufTraceSerializer.serializeRequest(this.#ending) : undefined;
+    this.#ending = [];
+    if (bytes === undefined) return this.#parts.meter.spansDropped(spans);
+    this.#waiting.push({ bytes, spans });
+    this.#spansWaiting += spans;
   }
 
   forceFlush(): Promise<void> {
@@ -66,30 +78,33 @@ export class SpanQueue implements SpanProcessor {
     await this.#sending;
     await this.forceFlush();
     late.cancel();
-    this.#parts.meter.spansDropped(this.#waiting.length);
+    this.#parts.meter.spansDropped(this.#spansWaiting);
   }
 
   /** Sends what waits, batch after batch. A batch that a later call may bring waits on, and any other is sent once. */
   async #sendAll(): Promise<void> {
     const { clock, log, meter } = this.#parts;
     while (this.#waiting.length > 0 && !this.#stop.signal.aborted) {
-      const batch = this.#waiting.slice(0, spansAtOnce);
+      const batch = this.#waiting.slice(0, requestsAtOnce);
       const status = await this.#send(batch).catch((error: Error) => reasonOf(error.cause ?? error));
       const isTaken = status === 200;
       if (!isTaken && this.#failedAtMs === -Infinity)
         log.warn({ collector: this.#url.host, reason: status }, "the collector took no spans");
       this.#failedAtMs = isTaken ? -Infinity : clock.now();
       if (typeof status === "string" || status >= 500 || status === 429) return;
+      const sent = batch.reduce((sum, { spans }) => sum + spans, 0);
       this.#waiting.splice(0, batch.length);
-      if (isTaken) meter.spansSent(batch.length);
-      else meter.spansDropped(batch.length);
+      this.#spansWaiting -= sent;
+      if (isTaken) meter.spansSent(sent);
+      else meter.spansDropped(sent);
     }
   }
 
   /** Makes one call, and returns its status. The body of the answer is not read, and no redirect is followed. */
-  async #send(batch: ReadableSpan[]): Promise<number> {
+  async #send(batch: readonly { readonly bytes: Uint8Array }[]): Promise<number> {
     const headers = { ...Object.fromEntries(this.#headers), "content-type": "application/x-protobuf" };
-    const body = Buffer.from(ProtobufTraceSerializer.serializeRequest(batch) ?? []);
+    // Messages of protobuf in a row are one message with the lists of all.
+    const body = Buffer.concat(batch.map(({ bytes }) => bytes));
     const signal = AbortSignal.any([AbortSignal.timeout(collectorWaitMs), this.#stop.signal]);
     const answer = await fetch(this.#url, { method: "POST", headers, body, signal, redirect: "manual" });
     await answer.body?.cancel();
