@@ -1,4 +1,5 @@
 /** Decides what is wrong with a site. Pure. Times are milliseconds since 1970. */
+import type { Alarm } from "#shared/alerts/alarm.ts";
 import type { AlarmState, KnownGateway } from "#shared/alerts/alarm-store.ts";
 import { faultEntry, isFaultCode } from "#shared/fault/fault.ts";
 import type { Row } from "#shared/history/sums.ts";
@@ -20,16 +21,22 @@ interface Times {
 
 /**
  * A machine that was paired is expected, unless it is cordoned, drained or revoked. Another one is expected from the time when
- * this gateway heard it until it says goodbye.
+ * this gateway heard it until it says goodbye. `open` has the alarms of another gateway, whose machines may be unknown here.
  */
 export function awayMachines(
   records: Iterable<MachineRecord>,
   heard: readonly RosterMachine[],
+  open: readonly Pick<Alarm, "subject" | "beganAt">[],
   { nowMs, heardSinceMs, hereToWallMs }: Times & { readonly hereToWallMs: number },
 ): readonly Condition[] {
   const silentSince = new Map<string, number>();
-  for (const each of records)
+  const known = new Set(heard.map(({ presence }) => presence.machine));
+  for (const each of records) {
+    known.add(each.name);
     if (machineState(each, nowMs) === "paired") silentSince.set(each.name, each.pairedAt ?? 0);
+  }
+  for (const { subject, beganAt } of open)
+    if (!known.has(subject) && beganAt < heardSinceMs && nowMs - beganAt < dayMs) silentSince.set(subject, beganAt);
   for (const { presence, status, heardAtMs, isCordoned } of heard) {
     const { machine, state } = presence;
     const isExpected = silentSince.delete(machine) || (state !== "gone" && !isCordoned);

@@ -54,8 +54,8 @@ export async function readConditions(parts: WatchedSite, state: AlarmState, { ki
   const heardSince = Math.max(sinceMs, broker.connectedSinceMs);
   const heardSinceMs = heardSince + hereToWallMs;
   const hears = broker.connected && clock.now() - heardSince >= timing.offlineAfterMs;
-  const isOpen = (of: AlarmKind): boolean =>
-    state.alarms.some(({ kind, overAt }) => kind === of && overAt === undefined);
+  const open = (of: AlarmKind) => state.alarms.filter(({ kind, overAt }) => kind === of && overAt === undefined);
+  const isOpen = (of: AlarmKind): boolean => open(of).length > 0;
   const isShared = store.state.kind === "redis";
   const there = isShared ? await store.keys.gateways() : undefined;
   const judged = async (
@@ -65,7 +65,11 @@ export async function readConditions(parts: WatchedSite, state: AlarmState, { ki
   ): Promise<Conditions> => (kinds.has(kind) && isKnown ? { [kind]: await read() } : {});
   const conditions: Conditions = {
     ...(await judged("machine-away", hears, () =>
-      judge.awayMachines(records.all(), roster.all(clock.now()), { nowMs, heardSinceMs, hereToWallMs }),
+      judge.awayMachines(records.all(), roster.all(clock.now()), open("machine-away"), {
+        nowMs,
+        heardSinceMs,
+        hereToWallMs,
+      }),
     )),
     ...(await judged("keep-unmet", hears, async () => judge.unmetKeeps((await keeper.plan()).steps))),
     ...(await judged("budget", isWhole, () => readBudgets(parts))),

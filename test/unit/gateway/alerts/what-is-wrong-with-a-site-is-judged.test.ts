@@ -35,13 +35,19 @@ test("machines that are expected and not heard are away, external ones alike, an
     recordOf("only-models", { models: ["*"] }),
   ];
   const times = { nowMs, heardSinceMs: nowMs - 50_000, hereToWallMs: nowMs - 60_000 };
-  const away = new Map(awayMachines(records, roster.all(60_000), times).map((each) => [each.subject, each.since]));
+  const open = ["elsewhere", "revoked"].map((subject) => ({ subject, beganAt: nowMs - 55_000 }));
+  open.push({ subject: "removed", beganAt: nowMs - 45_000 });
+  const away = new Map(
+    awayMachines(records, roster.all(60_000), open, times).map((each) => [each.subject, each.since]),
+  );
   expect(away).toEqual(
     new Map([
       ["never", nowMs - 5_000],
       // Silence from before this gateway heard machines does not count.
       ["silent", nowMs - 50_000],
       ["cloud", nowMs - 50_000],
+      // Another gateway has heard it, and this one never did.
+      ["elsewhere", nowMs - 50_000],
       ["plain", nowMs - 50_000],
     ]),
   );
