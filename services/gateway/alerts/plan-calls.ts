@@ -21,7 +21,7 @@ const waits: { readonly [Kind in AlarmKind]?: number } = {
   "keep-unmet": 300_000,
   "gateway-away": 30_000,
 };
-/** Bounds the alarms of a site. Others begin when one of them is over. */
+/** Bounds the alarms of one kind, so that used up budgets hide no machine. Others begin when one of them is over. */
 export const alarmsMax = 1_000;
 /** Bounds the calls of one round. Others go out in the next one. */
 const callsMax = 64;
@@ -56,10 +56,15 @@ export function planCalls(state: AlarmState, conditions: Conditions, { targets, 
     return isOver ? { ...alarm, overAt: alarm.overAt ?? nowMs } : alarm;
   });
   const open = new Set(alarms.map(({ kind, subject, overAt }) => overAt === undefined && `${kind} ${subject}`));
+  let isFull = false;
   for (const [kind, found = []] of Object.entries(conditions) as [AlarmKind, Conditions[AlarmKind]][]) {
+    let left = alarmsMax - alarms.filter((each) => each.kind === kind).length;
     for (const { subject, text, since: beganAt = nowMs } of found) {
       const name = `${kind} ${subject}`;
-      if (open.has(name) || alarms.length >= alarmsMax) continue;
+      if (open.has(name)) continue;
+      isFull ||= left <= 0;
+      if (left <= 0) break;
+      left -= 1;
       alarms.push({ id: `${name} ${Math.round(beganAt)}`, kind, subject, beganAt, text, calls: {} });
     }
   }
@@ -79,7 +84,7 @@ export function planCalls(state: AlarmState, conditions: Conditions, { targets, 
     const isOpen = alarm.overAt === undefined && targets.some(({ on }) => on.includes(alarm.kind));
     return isOpen || Object.values(calls).some(({ outcome }) => outcome === "due") ? [{ ...alarm, calls }] : [];
   });
-  return { state: { ...state, alarms: kept }, due };
+  return { state: { ...state, alarms: kept }, due, isFull };
 }
 
 /** Returns the latest call of a target about an alarm, or the one that it is to get now. */

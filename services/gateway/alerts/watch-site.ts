@@ -93,8 +93,8 @@ export class SiteWatch {
       const gateways = followGateways(state, there ?? [], nowMs);
       const planned = planCalls({ ...state, judgedAt, gateways }, conditions, options);
       due = planned.due;
-      if (isWhole && planned.state.alarms.length >= alarmsMax)
-        log.warn(`there are ${alarmsMax} alarms (alarmsMax): further ones begin when some are over`);
+      if (isWhole && planned.isFull)
+        log.warn(`there are ${alarmsMax} alarms of one kind (alarmsMax): further ones begin when some are over`);
       return planned.state;
     });
     if (leftMs() <= 0) return;
