@@ -411,7 +411,7 @@ export const lineBudgets: Readonly<Record<string, number>> = {
   "services/gateway/placing": 270,
   "services/gateway/requests": 4_180,
   "services/gateway/routing": 2_800,
-  "services/gateway/traces": 350,
+  "services/gateway/traces": 360,
   "services/gateway/tunnels": 1_510,
   "shared/admin": 2_790,
   "shared/alerts": 140,

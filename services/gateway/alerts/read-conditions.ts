@@ -23,7 +23,7 @@ export interface WatchedSite {
   readonly store: Pick<OpenedKeyStore, "keys" | "state">;
   readonly broker: Pick<Broker, "connected" | "connectedSinceMs">;
   readonly records: Pick<MachineRecords, "all">;
-  readonly roster: Pick<Roster, "all">;
+  readonly roster: Pick<Roster, "all" | "aliveSinceMs">;
   readonly keeper: Pick<Keeper, "plan">;
   readonly standings: {
     readonly teams: { all(): readonly TeamRecord[] };
@@ -31,7 +31,7 @@ export interface WatchedSite {
   };
   readonly history: Pick<HistoryReader, "visit">;
   readonly certificates: () => Parameters<typeof judge.endingCertificates>[0];
-  readonly timing: Pick<Timing, "scale" | "offlineAfterMs" | "alertIntervalMs" | "alertLeaseMs">;
+  readonly timing: Pick<Timing, "scale" | "alertIntervalMs" | "alertLeaseMs">;
   readonly clock: Clock;
 }
 
@@ -53,7 +53,8 @@ export async function readConditions(parts: WatchedSite, state: AlarmState, { ki
   const [nowMs, hereToWallMs] = [clock.wall(), clock.wall() - clock.now()];
   const heardSince = Math.max(sinceMs, broker.connectedSinceMs);
   const heardSinceMs = heardSince + hereToWallMs;
-  const hears = broker.connected && clock.now() - heardSince >= timing.offlineAfterMs;
+  // The silence of machines counts anew after a pause of this process too. Until a far one is offline again, no alarm is over.
+  const hears = broker.connected && clock.now() - Math.max(heardSince, roster.aliveSinceMs) >= timing.alertIntervalMs;
   const open = (of: AlarmKind) => state.alarms.filter(({ kind, overAt }) => kind === of && overAt === undefined);
   const isOpen = (of: AlarmKind): boolean => open(of).length > 0;
   const isShared = store.state.kind === "redis";

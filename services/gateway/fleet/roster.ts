@@ -42,7 +42,8 @@ export class Roster {
   readonly #timing: Timing;
   readonly #barred: (machine: string) => Barred | undefined;
   readonly #entries = new Map<string, Entry>();
-  #aliveSinceMs = 0;
+  /** Since when the silence of machines counts. */
+  aliveSinceMs = 0;
 
   /** `barred` returns why a machine gets no new jobs. Without it, every machine gets some. */
   constructor(timing: Timing, barred: (machine: string) => Barred | undefined = () => undefined) {
@@ -100,7 +101,7 @@ export class Roster {
 
   /** Records that the gateway's own connection came up. The silence of a machine before that does not count. */
   reconnected(nowMs: number): void {
-    this.#aliveSinceMs = nowMs;
+    this.aliveSinceMs = nowMs;
   }
 
   /**
@@ -109,7 +110,7 @@ export class Roster {
    */
   awaited(machine: string): boolean {
     const entry = this.#entries.get(machine);
-    return entry !== undefined && entry.heardAtMs < this.#aliveSinceMs;
+    return entry !== undefined && entry.heardAtMs < this.aliveSinceMs;
   }
 
   /** Returns all machines that are not offline and have not said goodbye. */
@@ -144,7 +145,7 @@ export class Roster {
   #status(entry: Entry, nowMs: number): MachineStatus {
     if (entry.presence.state === "gone" || entry.unreachable) return "offline";
     const { roundTripMs = 0 } = entry.presence;
-    const silentMs = nowMs - Math.max(entry.heardAtMs, this.#aliveSinceMs);
+    const silentMs = nowMs - Math.max(entry.heardAtMs, this.aliveSinceMs);
     if (silentMs > this.#timing.offlineAfterMs + addedSilenceMs(entry.presence, this.#timing)) return "offline";
     return silentMs > this.#timing.suspectAfterMs + roundTripMs ? "suspect" : "present";
   }

@@ -4,6 +4,7 @@ import type { AlarmState } from "#shared/alerts/alarm-store.ts";
 import { Fault } from "#shared/fault/fault.ts";
 import type { AlertRecord } from "#shared/records/alert-record.ts";
 import { timingAt } from "#shared/protocol/timing.ts";
+import { planCalls } from "../../../../services/gateway/alerts/plan-calls.ts";
 import { SiteWatch } from "../../../../services/gateway/alerts/watch-site.ts";
 import { Roster } from "../../../../services/gateway/fleet/roster.ts";
 import { createLog } from "#shared/process/log.ts";
@@ -124,7 +125,7 @@ class SomeSite {
       for (const machine of this.machines) roster.announced(presenceOf(machine), clock.now());
     });
     clock.every(roundMs, () => life.isDead || watch.look());
-    return { life, watch };
+    return { life, watch, roster };
   }
 
   pass(ms: number): Promise<void> {
@@ -315,4 +316,28 @@ test("an alarm is over once, although its gateway restarts or is cut off meanwhi
   site.isMachineUp = true;
   await site.pass(5 * minuteMs);
   expect(site.told).toEqual(["began pager", "over pager"]);
+});
+
+test("an alarm is not over because its gateway stood still for a moment, after which silence counts anew", async () => {
+  const site = new SomeSite();
+  const { roster } = site.start("one");
+  await site.pass(minuteMs);
+  site.isMachineUp = false;
+  await site.pass(5 * minuteMs);
+  for (let second = 0; second < 10; second += 1) {
+    roster.reconnected(site.clock.now());
+    await site.pass(roundMs + 1_000);
+  }
+  await site.pass(minuteMs);
+  expect(site.told).toEqual(["began pager"]);
+});
+
+test("a thousand used up budgets hide no machine that is away", () => {
+  const budgets = Array.from({ length: 1_200 }, (_, at) => ({ subject: `key ${at}`, text: "It is used up." }));
+  const machine = { subject: "attic", text: "The machine attic is away." };
+  const options = { targets: [targetOf("pager", { on: ["budget", "machine-away"] })], nowMs: 0, scale: 1 };
+  const empty = { judgedAt: 0, alarms: [], gateways: {} };
+  const full = planCalls(empty, { budget: budgets }, options);
+  const { state, isFull } = planCalls(full.state, { budget: budgets, "machine-away": [machine] }, options);
+  expect([state.alarms.length, state.alarms.at(-1)?.subject, isFull]).toEqual([1_001, "attic", true]);
 });
