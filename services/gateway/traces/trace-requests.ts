@@ -1,6 +1,7 @@
 import {
   type Attributes,
   type HrTime,
+  INVALID_SPAN_CONTEXT,
   ROOT_CONTEXT,
   type Span,
   SpanKind,
@@ -53,9 +54,12 @@ export function traceRequests(parts: TraceParts): BeginTrace {
 
 type PastStep = readonly [name: string, fromMs: number, toMs: number];
 
+const noSpan = trace.wrapSpanContext(INVALID_SPAN_CONTEXT);
+
 /** The trace of a request. It is decided once, and its spans are made when the request has ended. */
 class TracedRequest implements RequestTrace {
-  readonly #exchange: Exchange;
+  /** Let go of once it is not needed: the account of a request stays longer than its connection. */
+  #exchange: Exchange | undefined;
   readonly #parts: TraceParts & { readonly follows: () => boolean };
   /** The time of day at which the monotonic clock was zero, the same for all spans of the request. */
   readonly #zeroMs: number;
@@ -81,8 +85,9 @@ class TracedRequest implements RequestTrace {
 
   closed({ outcome = "client_closed" }: RequestFacts): void {
     // A request with an account ends with its settlement.
-    if (outcome === "ok" || this.#exchange.request.state.reporter !== undefined) return;
-    this.#end(this.#begun(false), outcome, { "http.response.status_code": this.#exchange.reply.statusCode });
+    const { request, reply } = this.#exchange ?? {};
+    if (outcome === "ok" || request === undefined || request.state.reporter !== undefined) return;
+    this.#end(this.#begun(false), outcome, { "http.response.status_code": reply?.statusCode });
   }
 
   settled(request: ToldRequest, { model, streamed, answer }: RequestFacts, booked: string | null): void {
@@ -125,7 +130,7 @@ class TracedRequest implements RequestTrace {
 
   /** Decides about the trace at its first call. Without a proven key a client's trace is only linked. */
   #begun(isProven: boolean): Span {
-    if (this.#span !== undefined) return this.#span;
+    if (this.#span !== undefined || this.#exchange === undefined) return (this.#span ??= noSpan);
     const { tracer, isParentBased, follows, clock } = this.#parts;
     const { request, reply } = this.#exchange;
     const { traceparent } = request.headers;
@@ -135,7 +140,9 @@ class TracedRequest implements RequestTrace {
     const context = isFollowed ? trace.setSpanContext(ROOT_CONTEXT, { ...parent, isRemote: true }) : ROOT_CONTEXT;
     const links = parent === null || isFollowed ? [] : [{ context: parent }];
     const startTime = this.#timeAt(clock.now() - sinceArrivalMs(reply.raw));
-    return (this.#span = tracer.startSpan("request", { kind: SpanKind.SERVER, startTime, links }, context));
+    this.#span = tracer.startSpan("request", { kind: SpanKind.SERVER, startTime, links }, context);
+    if (!this.#span.isRecording()) this.#exchange = undefined;
+    return this.#span;
   }
 
   /** Makes the span of a step that is over, below another one. */
@@ -147,9 +154,10 @@ class TracedRequest implements RequestTrace {
   }
 
   #end(span: Span, outcome: RequestOutcome, attributes: Attributes): void {
-    const { method, routeOptions } = this.#exchange.request;
-    const { url: route, config } = routeOptions;
-    const kind = config.endpoint?.kind;
+    const { method, routeOptions } = this.#exchange?.request ?? {};
+    const { url: route, config } = routeOptions ?? {};
+    this.#exchange = undefined;
+    const kind = config?.endpoint?.kind;
     const operation = kind && (operations[kind] ?? kind);
     const { "gen_ai.request.model": model } = attributes;
     span.updateName((operation ? [operation, model] : [method, route]).filter(Boolean).join(" "));
