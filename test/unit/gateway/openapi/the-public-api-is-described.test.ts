@@ -71,9 +71,9 @@ test("every fault that callers may see is told in the words that they see", () =
   expect(unseen).toEqual(
     `
   key_not_found machine_not_found keep_not_found price_not_found team_not_found person_not_found
-  route_not_found request_not_found session_not_found key_change_refused machine_change_refused
-  keep_change_refused price_change_refused team_change_refused person_change_refused route_change_refused upgrade_required
-  client_closed challenge_invalid join_invalid join_expired join_used machine_key_used machine_unknown
+  alert_not_found route_not_found request_not_found session_not_found key_change_refused machine_change_refused
+  keep_change_refused price_change_refused team_change_refused person_change_refused alert_change_refused
+  route_change_refused upgrade_required client_closed challenge_invalid join_invalid join_expired join_used machine_key_used machine_unknown
   machine_revoked wrong_proof direct_unavailable machine_name_used machines_unavailable cancelled
   slow_client job_unknown job_moved gateway_lost
 `
