@@ -4,6 +4,7 @@ import type { FastifyInstance } from "fastify";
 import type { Broker } from "#shared/broker/broker.ts";
 import type { OpenedKeyStore } from "#shared/store/open-key-store.ts";
 import type { HistoryReader } from "#shared/history/history.ts";
+import { openAlarmStore } from "#shared/alerts/alarm-store.ts";
 import { openRequests } from "#shared/requests/request-records.ts";
 import type { Lifecycle } from "#shared/process/lifecycle.ts";
 import type { Log } from "#shared/process/log.ts";
@@ -100,6 +101,7 @@ export function openOperations(parts: OperationsParts): FastifyInstance {
     newest: access.newest,
     usage: openUsage(store.state),
     endUsers: openEndUsers(store.state),
+    alarms: openAlarmStore(store.state),
     requests,
     history: parts.history,
     events,

@@ -1,9 +1,10 @@
 import { z } from "zod";
 import { Fault } from "../fault/fault.ts";
+import { isoTime } from "../process/clock.ts";
 import { alertName } from "../protocol/identifiers.ts";
 import { alertForm, givenAlert, newSigningSecret, sealAlert, showAlert, shownAlert } from "../records/alert-record.ts";
 import { removeRecord, setRecord } from "../records/change-record.ts";
-import { atGateway, listRecords, onStore, reads, recordsOf } from "./operation.ts";
+import { atGateway, listOf, listRecords, onStore, reads, recordsOf } from "./operation.ts";
 
 const ofOneAlert = {
   ...reads,
@@ -11,6 +12,17 @@ const ofOneAlert = {
   refusals: ["alert_not_found"],
   forAdmins: true,
 } as const;
+
+const openAlarm = z.strictObject({
+  kind: z.string(),
+  subject: z.string().describe("The thing that is affected, such as the name of a machine."),
+  text: z.string().describe("One sentence that says what is wrong."),
+  began_at: z.iso.datetime(),
+  told: z
+    .array(z.strictObject({ alert: z.string(), outcome: z.enum(["due", "sent", "given-up"]) }))
+    .describe("The targets that were called. A due one did not take the call and is called again, for a day."),
+});
+export type OpenAlarm = z.output<typeof openAlarm>;
 
 /** The operations of alert targets, which a gateway calls when something is wrong. */
 export const alertOperations = {
@@ -21,6 +33,23 @@ export const alertOperations = {
     answer: recordsOf(z.array(shownAlert).describe("By name.")),
     forAdmins: true,
     run: (_, { alerts }) => listRecords((unread) => alerts.list(unread), showAlert),
+  }),
+  listAlarms: onStore({
+    ...reads,
+    path: "/alarms",
+    summary: "List what is wrong with the site now, as far as an alert target is to be told of it",
+    answer: listOf(z.array(openAlarm)),
+    forAdmins: true,
+    async run(_, { alarms, alerts }) {
+      // A site without targets is judged by nobody.
+      const judged = (await alerts.list()).length === 0 ? [] : (await alarms.read()).alarms;
+      const open = judged.filter(({ overAt }) => overAt === undefined);
+      const data = open.map(({ kind, subject, text, beganAt, calls }) => {
+        const told = Object.entries(calls).map(([id, { outcome }]) => ({ alert: id.split(" ")[0] ?? id, outcome }));
+        return { kind, subject, text, began_at: isoTime(beganAt), told };
+      });
+      return { object: "list" as const, data };
+    },
   }),
   addAlert: onStore({
     ...reads,

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { AlarmStore } from "../alerts/alarm-store.ts";
 import type { FaultCode } from "../fault/fault.ts";
 import type { HistoryReader } from "../history/history.ts";
 import type { Peppers } from "../keys/pepper.ts";
@@ -68,6 +69,7 @@ export interface AdminSite extends NamedStores {
   readonly usage: UsageRows;
   readonly endUsers: Pick<EndUsers, "sealedNames">;
   readonly requests: RequestRecords;
+  readonly alarms: Pick<AlarmStore, "read">;
   readonly history: HistoryReader;
   /** Returns true while an agent that was not paired has this name, as far as a gateway can be asked. */
   readonly isNameUsed: (machine: string) => boolean | Promise<boolean>;

@@ -41,6 +41,7 @@ onEachStore((managed) => {
     const key = (await api.issue({ kind: "viewer" })).token.reveal();
     for (const [method, path] of [
       ["GET", "/alerts"],
+      ["GET", "/alarms"],
       ["POST", "/alerts"],
       ["POST", "/alerts/ops/test"],
       ["DELETE", "/alerts/ops"],

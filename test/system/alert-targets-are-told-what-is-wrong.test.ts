@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
 import { expect, onTestFinished, test } from "vitest";
+import { alertOperations } from "#shared/admin/alert-operations.ts";
 import { openAlarmStore } from "#shared/alerts/alarm-store.ts";
 import { Operator } from "../harness/operator.ts";
 import { type Fleet, startFleet } from "../harness/start-fleet.ts";
@@ -10,6 +11,8 @@ import { startUp } from "../harness/start-trunkline.ts";
 import { folderOfTest } from "../harness/temporary-folder.ts";
 import { testPepper } from "../harness/trunkline-command.ts";
 import { until } from "../harness/until.ts";
+
+const { listAlarms } = alertOperations;
 
 /** All times of alarms are a tenth: a round is a second, and a failed call is repeated after one and a half. */
 const env = { TRUNKLINE_TIME_SCALE: "0.1" };
@@ -133,7 +136,11 @@ test("an up in one process tells that a key has used its budget, and that the bu
   await receiver.told(1);
   const share = { kind: "budget", subject: expect.stringMatching(/^key app \(.*\), 80 % of tokens for 20/) };
   expect(receiver.received).toEqual([{ id: expect.any(String), type: "alarm.began", ...share }]);
+  const open = async () => listAlarms.answer.parse(await (await admin.get("/alarms")).json()).data;
+  await until(async () => (await open())[0]?.told[0]?.outcome === "sent", { what: "the alarm to be listed as told" });
+  expect(await open()).toMatchObject([{ kind: "budget", told: [{ alert: "pager", outcome: "sent" }] }]);
   await operator.change(app.record.id, { action: "changed", terms: budget(1_000) });
   await receiver.told(2);
   expect(receiver.received[1]).toMatchObject({ type: "alarm.over", ...share });
+  expect(await open()).toEqual([]);
 }, 60_000);

@@ -1,6 +1,6 @@
 import { text } from "node:stream/consumers";
 import { Argument, type Command, Option } from "commander";
-import { alertOperations } from "#shared/admin/alert-operations.ts";
+import { alertOperations, type OpenAlarm } from "#shared/admin/alert-operations.ts";
 import { runOn } from "#shared/admin/run-on.ts";
 import { alarmKinds } from "#shared/alerts/alarm.ts";
 import { type AlertFormat, alertFormats } from "#shared/alerts/alert-formats.ts";
@@ -13,7 +13,7 @@ import { listed, type TextColumn } from "../terminal/table-text.ts";
 import { atGateway } from "../site/operations-port.ts";
 import { onStore, whichStoreHelp } from "../site/with-key-store.ts";
 
-const { addAlert, listAlerts, removeAlert, testAlert } = alertOperations;
+const { addAlert, listAlarms, listAlerts, removeAlert, testAlert } = alertOperations;
 
 interface AddOptions {
   readonly name?: string;
@@ -30,6 +30,7 @@ One gateway calls a target when something is wrong, and again when that is over.
 Examples:
   trunkline alerts add --to https://hooks.example.org/T0/B0/x --on machine-away,budget --format slack
   trunkline alerts test hooks-example-org
+  trunkline alerts open
   trunkline alerts list --json
   trunkline alerts remove hooks-example-org
 ${whichStoreHelp}`);
@@ -64,6 +65,14 @@ Examples:
       return { answer: data, unread, ...listed(columns, data, none) };
     });
   alerts
+    .sub("open", "show what is wrong now, and which targets were told of it")
+    .more("\nOnly what a target is to be told of is looked for.")
+    .does(onStore, async (store) => {
+      const { data } = await runOn(store, listAlarms, {});
+      const none = "Nothing is wrong that a target is to be told of.";
+      return { answer: data, ...listed(alarmColumns, data, none) };
+    });
+  alerts
     .sub("test", "call a target now, from the network of a gateway", alertArgument())
     .does(atGateway, async (port, alert: string) => {
       const answer = await port.ask(testAlert, { params: { alert } });
@@ -89,4 +98,11 @@ const columns: readonly TextColumn<ShownAlert>[] = [
   ["after", ({ after }) => after ?? "-"],
   ["format", ({ format }) => format],
   ["added", ({ created_at: at }) => utcTime(at)],
+];
+
+const alarmColumns: readonly TextColumn<OpenAlarm>[] = [
+  ["since", ({ began_at: at }) => utcTime(at)],
+  ["kind", ({ kind }) => kind],
+  ["what is wrong", ({ text: told }) => told, "wrap"],
+  ["told", ({ told }) => told.map(({ alert, outcome }) => `${alert} (${outcome})`).join(", ") || "-", "wrap"],
 ];

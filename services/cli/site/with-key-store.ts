@@ -32,6 +32,7 @@ export async function withKeyStore<Result>(
   const { environment, stderr, clock } = context;
   const settings = readConfig(keyStoreSettings.extend(currencySetting), environment);
   const { openKeyStore } = await import("#shared/store/open-key-store.ts");
+  const { openAlarmStore } = await import("#shared/alerts/alarm-store.ts");
   const { openEndUsers } = await import("#shared/usage/end-users.ts");
   const { openUsage } = await import("#shared/usage/usage.ts");
   const { openHistory } = await import("#shared/history/history.ts");
@@ -43,6 +44,7 @@ export async function withKeyStore<Result>(
     usage: openUsage(store.state),
     endUsers: openEndUsers(store.state),
     history: openHistory(store.state),
+    alarms: openAlarmStore(store.state),
     requests: openRequests(store.state),
     isNameUsed: async (name) => (await import("./operations-port.ts")).isNameUsed(name, context),
     actor: { by: `cli ${userName()}@${hostname()}`.slice(0, charactersMax) },

@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import type { AnswerTo } from "#shared/admin/admin-call.ts";
+import type { OpenAlarm } from "#shared/admin/alert-operations.ts";
 import { type AlarmKind, alarmKinds } from "#shared/alerts/alarm.ts";
 import { type AlertFormat, alertFormats } from "#shared/alerts/alert-formats.ts";
 import type { ShownAlert } from "#shared/records/alert-record.ts";
@@ -7,7 +8,7 @@ import { type ApiFault, change, faultOf, useAnswer } from "../admin-api.ts";
 import { Confirm, Dialog, WindowButton } from "../dialogs.tsx";
 import { ActionForm, Button, Check, Choice, fieldsOf, TextField } from "../forms.tsx";
 import { CopyText, FaultNotice, Notice } from "../parts.tsx";
-import type { Column } from "../table.tsx";
+import { type Column, Table } from "../table.tsx";
 import { Badges, Name, None, Time } from "../values.tsx";
 import { RecordList } from "./record-page.tsx";
 
@@ -43,7 +44,37 @@ export function Alerts() {
       keyOf={({ alert }) => alert}
       empty="No target yet. Nobody is told when a machine is away or a budget is used up."
       columns={columns}
-    />
+    >
+      <OpenAlarms />
+    </RecordList>
+  );
+}
+
+const alarmColumns: readonly Column<OpenAlarm>[] = [
+  ["since", ({ began_at: at }) => <Time at={at} />, "", ({ began_at: at }) => Date.parse(at)],
+  ["what is wrong", ({ text }) => <bdi>{text}</bdi>],
+  [
+    "told",
+    ({ told }) =>
+      told.length === 0 ? "nobody yet" : <Badges words={told.map(({ alert, outcome }) => `${alert}: ${outcome}`)} />,
+  ],
+];
+
+function OpenAlarms() {
+  const { answer } = useAnswer("GET /alarms", {});
+  if (answer === undefined) return null;
+  return (
+    <section>
+      <h2>Wrong now</h2>
+      <Table
+        caption="Open alarms"
+        name="open"
+        rows={answer.data}
+        columns={alarmColumns}
+        keyOf={({ kind, subject }) => `${kind} ${subject}`}
+        empty="Nothing that a target is to be told of."
+      />
+    </section>
   );
 }
 

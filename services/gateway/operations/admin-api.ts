@@ -109,6 +109,8 @@ const components: Readonly<Record<string, z.ZodType>> = {
   RemovedModelRoute: adminApi.removeRoute.answer,
   AlertTarget: adminApi.listAlerts.answer.shape.data.element,
   AlertTargetList: adminApi.listAlerts.answer,
+  OpenAlarm: adminApi.listAlarms.answer.shape.data.element,
+  OpenAlarmList: adminApi.listAlarms.answer,
   Session: adminApi.listSessions.answer.shape.data.element,
   SessionList: adminApi.listSessions.answer,
   Me: adminApi.showMe.answer,

@@ -154,6 +154,7 @@ export class AdminOnStore {
       peppers,
       usage,
       endUsers: { sealedNames: async () => [] },
+      alarms: { read: async () => ({ judgedAt: 0, alarms: [], gateways: {} }) },
       requests: noRequests,
       captures: noCaptures,
       history: noHistory,
