@@ -10,11 +10,11 @@ import { scenarios as allScenarios } from "./scenarios.ts";
 import { goalsTable, loopTable, resultTable } from "./tables.ts";
 import { barePipeline } from "./variants/bare-pipeline.ts";
 import { peers } from "./variants/peers.ts";
-import { messages, trunkline, tunnelled } from "./variants/trunkline.ts";
+import { messages, traced, trunkline, tunnelled } from "./variants/trunkline.ts";
 import type { Variant } from "./variants/variant.ts";
 import { readAmong, readCount } from "./read-options.ts";
 
-const allVariants: readonly Variant[] = [barePipeline, trunkline, messages, tunnelled, ...peers];
+const allVariants: readonly Variant[] = [barePipeline, trunkline, messages, tunnelled, traced, ...peers];
 /** Measures for how long the worst requests hold an event loop. */
 const loop = { name: "loop", title: "The longest time that one request holds an event loop; Trunkline only" };
 /** Measures how long commands of the command line take. */

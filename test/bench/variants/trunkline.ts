@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import type { KeyLimits } from "#shared/records/key-record.ts";
 import { MetricsText } from "../../harness/metrics-text.ts";
 import { startOperatorNats } from "../../harness/infra/operator-nats.ts";
@@ -45,6 +48,26 @@ export const tunnelled: Variant = {
     runningParts(async (parts) => {
       const agentEnv = { TRUNKLINE_SLOTS: "10000" };
       const { gateway, agent, ...running } = parts.use(await startSite({ farEndPort, agentEnv, tunnelled: true }));
+      await untilAnswers(running, [gateway, agent]);
+      return running;
+    }),
+};
+
+/** The same site, which sends the traces of one request in ten to a collector that takes everything. */
+export const traced: Variant = {
+  name: "traced",
+  title: "Trunkline with one request in ten traced, only with whole answers",
+  missing: ownServersMissing,
+  scenarios: ["whole-32", "whole-1"],
+  start: ({ farEndPort }) =>
+    runningParts(async (parts) => {
+      const collector = createServer((request, response) => request.resume().once("end", () => response.end()));
+      parts.defer(() => collector.close().closeAllConnections());
+      await once(collector.listen(0, "127.0.0.1"), "listening");
+      const endpoint = `http://127.0.0.1:${(collector.address() as AddressInfo).port}`;
+      const env = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint };
+      const agentEnv = { TRUNKLINE_SLOTS: "10000" };
+      const { gateway, agent, ...running } = parts.use(await startSite({ farEndPort, env, agentEnv }));
       await untilAnswers(running, [gateway, agent]);
       return running;
     }),
