@@ -41,6 +41,10 @@ const elsewhere: readonly (readonly [RegExp, string])[] = [
   [/models-in-memory/, "system tests of pulls and keeps; it needs a model server that pulls"],
   [/several-gateways.md: infra\//, "system/several-gateways-run-on-one-machine runs the script"],
   [/several-gateways/, "integration/infra-*; the hosts are placeholders"],
+  [
+    /signals/,
+    "integration/a-request-is-traced-to-its-engine, system/alert-targets-are-told-what-is-wrong, integration/captured-content-is-read-by-admins-alone; the hosts and ids are placeholders",
+  ],
   [/operating/, "system/backups-work-as-the-operating-page-says"],
 ];
 const runHere = commands.filter(({ title }) => !elsewhere.some(([words]) => words.test(title)));
