@@ -127,7 +127,7 @@ export function limitsBookContract(adapter: string, openPlace: () => Promise<Boo
       for (let again = 0; again < 5; again += 1)
         expect(await ask(1)).toMatchObject({ by: "budget_reserved", book: team });
       expect(outcomeOf(await ask(1_500, [key]))).toBe("admitted");
-      expect(await ask(1)).toMatchObject({ by: "tokens", book: key });
+      expect(await ask(100)).toMatchObject({ by: "tokens", book: key });
       const ended = [reservationOf(admitted), others].map((reservation) => ({
         reservation,
         ran: true,
