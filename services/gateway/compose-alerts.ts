@@ -10,7 +10,7 @@ interface AlertParts extends Omit<WatchParts, "alarms" | "lease" | "onCall"> {
 
 /** Calls alert targets when something is wrong with the site. What that takes is loaded once there is a target. */
 export function openAlerts(parts: AlertParts): void {
-  const { targets, store, gateway, meters, lifecycle, timing, clock } = parts;
+  const { targets, store, gateway, meters, lifecycle, timing, clock, log } = parts;
   let watch: SiteWatch | undefined;
   /** Calls `then` once there was a target. */
   const watching = async (then: (watch: SiteWatch) => unknown): Promise<void> => {
@@ -24,7 +24,9 @@ export function openAlerts(parts: AlertParts): void {
     });
     await then(watch);
   };
-  const rounds = clock.every(timing.alertIntervalMs, () => void watching((each) => each.look()));
+  // A package that was replaced under a running gateway may have the file no more.
+  const failed = (error: unknown): void => log.error({ err: error }, "the watch of the site could not begin");
+  const rounds = clock.every(timing.alertIntervalMs, () => void watching((each) => each.look()).catch(failed));
   lifecycle.onStop("alerts", async (deadline) => {
     rounds.cancel();
     await watching((each) => each.stop(deadline));

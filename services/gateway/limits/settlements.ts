@@ -28,7 +28,7 @@ interface SettlementsOptions {
   readonly gatherMs?: number;
   /** The most rows that wait while none can be booked. */
   readonly rowsMax?: number;
-  /** Called just before the book is told of requests under way: machines are told the same counts, and a kill parts them never. */
+  /** Called just before the book is told of requests under way. It tells machines the same counts, so that a kill never parts the two. */
   readonly tellMachines?: () => void;
 }
 
